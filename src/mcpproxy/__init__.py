@@ -1,0 +1,3 @@
+"""One MCP endpoint in front of all your MCP servers."""
+
+__version__ = "0.1.0"
