@@ -1,0 +1,180 @@
+"""Where does it stay? One SQLAlchemy engine, on SQLite in the data directory or on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from mcpproxy.storage.errors import StorageUnreadable, explain
+from mcpproxy.storage.metadata import metadata
+from mcpproxy.storage.migrate import bring_up_to_date, is_current
+
+__all__ = ["Durability", "Storage", "metadata", "open_storage"]
+
+Durability = Literal["process", "power"]
+
+FILE_NAME: Final = "mcpproxy.db"
+BUSY_TIMEOUT_MS: Final = 5_000
+_WRITES: Final = "mcpproxy_writes"
+_SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
+
+
+@dataclass(frozen=True)
+class Storage:
+    """An open, migrated database. Its connections may be used from any thread, one thread at a time."""
+
+    engine: Engine
+    dialect: Literal["sqlite", "postgresql"]
+    location: str
+    read_only: bool
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection on one unchanging view of the database (SQLite) or on committed rows (PostgreSQL)."""
+        with self._transaction(self.engine) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A connection in a transaction that commits at the end, or leaves no trace after an error."""
+        with self._transaction(self.engine.execution_options(**{_WRITES: True})) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        try:
+            with engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise explain(error, self.location) from error
+
+    def set_durability(self, connection: Connection, durability: Durability) -> None:
+        """Make the commits of this connection, outside a transaction, survive the process or the machine."""
+        cursor = cast("Any", connection.connection).cursor()
+        if self.dialect == "sqlite":
+            cursor.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
+        elif durability == "power":
+            cursor.execute("SET synchronous_commit TO on")
+        else:
+            # The server's own default: PostgreSQL is another machine's business, and its operator's choice.
+            cursor.execute("SET synchronous_commit TO DEFAULT")
+        cursor.close()
+
+    def close(self) -> None:
+        """Give every pooled connection back."""
+        self.engine.dispose()
+
+
+def open_storage(
+    setting: str, data_dir: Path, durability: Durability = "process", *, read_only: bool = False
+) -> Storage:
+    """Open what the `storage` setting names and bring its tables up to date.
+
+    With `read_only` nothing is created, migrated or written: that is for a command beside a running daemon.
+    """
+    if setting == "sqlite":
+        storage = _open_sqlite(data_dir / FILE_NAME, durability, read_only)
+    elif setting.startswith(("postgresql://", "postgres://")):
+        storage = _open_postgresql(setting, durability, read_only)
+    else:
+        raise StorageUnreadable("The `storage` setting must be `sqlite` or start with `postgresql://`.")
+    try:
+        _check_revision(storage)
+    except BaseException:
+        storage.close()
+        raise
+    return storage
+
+
+def _check_revision(storage: Storage) -> None:
+    """Migrate if needed; look first, so that an up-to-date database is not locked at every start."""
+    with storage.read() as connection:
+        if is_current(connection, storage.location):
+            return
+    if storage.read_only:
+        raise StorageUnreadable(
+            f"The database {storage.location} is of an earlier version. "
+            "Start `mcpproxy serve` once to bring it up to date."
+        )
+    with storage.write() as connection:
+        bring_up_to_date(connection, storage.location)
+
+
+def _open_sqlite(path: Path, durability: Durability, read_only: bool) -> Storage:
+    try:
+        _prepare_file(path, read_only)
+    except OSError as error:
+        raise StorageUnreadable(
+            f"The database {path} cannot be opened ({error.strerror}). Check its path and permissions."
+        ) from error
+    mode = "ro" if read_only else "rw"
+    url = URL.create("sqlite", database=path.absolute().as_uri(), query={"uri": "true", "mode": mode})
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver would open transactions by itself and too late; `begin` below does it instead.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        if not read_only:
+            # Takes effect only before the first table: lets retention give pages back in small steps.
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA journal_size_limit=67108864")
+        connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES)
+        # A reader that turns writer in mid-transaction fails at once if someone wrote between: lock first.
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return Storage(engine, "sqlite", str(path), read_only)
+
+
+def _prepare_file(path: Path, read_only: bool) -> None:
+    """Only the owner may read what agents sent and got; SQLite gives its side files the same mode."""
+    if read_only:
+        if not path.exists():
+            raise StorageUnreadable(f"There is no database at {path} yet. Start `mcpproxy serve` to create it.")
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+
+
+def _open_postgresql(setting: str, durability: Durability, read_only: bool) -> Storage:
+    try:
+        url = make_url(setting).set(drivername="postgresql")
+    except (ArgumentError, ValueError) as error:
+        raise StorageUnreadable(
+            "The `storage` setting is not a connection string. Write it as postgresql://user@host:5432/database."
+        ) from error
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        # A dead peer must become an error that the journal can act on, not a thread that waits for ever.
+        connect_args={"connect_timeout": 5, "tcp_user_timeout": 15_000, "application_name": "mcpproxy"},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: object) -> None:
+        with connection.cursor() as cursor:
+            if read_only:
+                cursor.execute("SET default_transaction_read_only = on")
+            if durability == "power":
+                cursor.execute("SET synchronous_commit TO on")
+        connection.commit()
+
+    return Storage(engine, "postgresql", url.render_as_string(hide_password=True), read_only)

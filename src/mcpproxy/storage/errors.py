@@ -1,0 +1,58 @@
+"""What went wrong with the database, in one sentence, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+_LOCKED: Final = ("database is locked", "database table is locked", "lock timeout", "could not obtain lock")
+_FULL: Final = ("database or disk is full", "no space left", "disk full", "could not extend file")
+_READ_ONLY: Final = ("readonly database", "read-only transaction", "attempt to write a readonly")
+_UNREADABLE: Final = ("not a database", "malformed", "unable to open database", "disk i/o error")
+
+
+class StorageError(Exception):
+    """The database did not do what was asked of it."""
+
+
+class StorageLocked(StorageError):
+    """Another process holds the database for longer than we wait."""
+
+
+class StorageUnreadable(StorageError):
+    """The database is absent, unreachable, damaged, or of another version."""
+
+
+class StorageUnwritable(StorageError):
+    """The database can be read, but takes nothing new."""
+
+
+def explain(error: DBAPIError, location: str) -> Exception:
+    """Turn a driver's error into ours, or give it back when it speaks of something else."""
+    reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    lower = reason.lower()
+    if any(sign in lower for sign in _LOCKED):
+        return StorageLocked(
+            f"The database {location} is locked by another process ({reason}). "
+            "Try again in a moment, or stop the process that holds it."
+        )
+    if any(sign in lower for sign in _FULL):
+        return StorageUnwritable(
+            f"The database {location} has no room left ({reason}). Free disk space; no restart is needed."
+        )
+    if any(sign in lower for sign in _READ_ONLY):
+        return StorageUnwritable(
+            f"The database {location} cannot be written ({reason}). Check the owner and mode of the file."
+        )
+    if any(sign in lower for sign in _UNREADABLE):
+        return StorageUnreadable(
+            f"The database {location} cannot be read ({reason}). "
+            "Check its path and permissions, or move it away to start with an empty one."
+        )
+    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
+        return StorageUnreadable(
+            f"The database {location} does not answer ({reason}). "
+            "Check that it runs and that the `storage` setting is right."
+        )
+    return error
