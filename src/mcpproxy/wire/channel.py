@@ -1,0 +1,423 @@
+"""How does one question find its answer? Correlation, deadlines, progress and cancellation over any transport.
+
+A channel is also the SDK's `Dispatcher`, so a `ClientSession` runs on top of it for handshake, discovery and
+notifications, while proxied calls go through `call_raw` and are never decoded. The SDK calls `run()`
+provisional: this is the one file that knows its shape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import anyio.abc
+
+from mcpproxy.wire import envelope
+from mcpproxy.wire.envelope import Message, RequestId
+from mcpproxy.wire.errors import (
+    CallTimeout,
+    ChannelClosed,
+    HttpStatus,
+    InvalidAnswer,
+    RpcError,
+    TooManyCalls,
+    Unauthorized,
+    WireError,
+)
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
+
+log = logging.getLogger(__name__)
+
+MAX_PENDING = 2048
+"""Calls that may wait for one upstream at once."""
+_MAX_SERVER_REQUESTS = 32
+_MAX_NOTICES_PER_SECOND = 500
+_CONNECTION_CLOSED = -32000
+_REQUEST_TIMEOUT = -32001
+_INTERNAL_ERROR = -32603
+_INVALID_REQUEST = -32600
+
+# Progress is read by the channel itself, a cancel by the server of one of our requests has no meaning here.
+_OWN_NOTICES = frozenset({"notifications/progress", "notifications/cancelled"})
+
+
+class OnProgress(Protocol):
+    """Told of each progress notification of one call: its raw params."""
+
+    def __call__(self, params: bytes, /) -> None: ...
+
+
+class Pending:
+    """One request under way."""
+
+    __slots__ = ("extend", "future", "on_progress")
+
+    def __init__(self, future: asyncio.Future[bytes]) -> None:
+        self.future = future
+        self.on_progress: OnProgress | None = None
+        self.extend: Callable[[], None] | None = None
+
+    def resolve(self, result: bytes) -> None:
+        """Hand the raw result to whoever waits; a second answer finds nobody."""
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: WireError) -> None:
+        """Fail the request with a fault of its own."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Channel(ABC):
+    """One connection to one upstream."""
+
+    kind: str
+
+    def __init__(self, *, max_result_bytes: int) -> None:
+        self.max_result_bytes = max_result_bytes
+        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Resolves to the reason once the connection has ended."""
+        self.stray_answers = 0
+        self._pending: dict[RequestId, Pending] = {}
+        self._last_id = 0
+        self._on_request: OnRequest | None = None
+        self._on_notify: OnNotify | None = None
+        self._intercept: OnNotifyIntercept | None = None
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._server_requests = 0
+        self._notice_second = 0
+        self._notices = 0
+
+    # What a transport provides.
+
+    @abstractmethod
+    async def _send_request(
+        self, pending: Pending, request_id: RequestId, body: bytes, headers: Mapping[str, str]
+    ) -> None:
+        """Get a request to the upstream; its answer arrives through `deliver` or `pending.fail`."""
+
+    @abstractmethod
+    async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
+        """Get a notification, or an answer of ours, to the upstream."""
+
+    async def _cancel(self, request_id: RequestId, reason: str) -> None:
+        """Tell the upstream that nobody waits for this request any more."""
+        params = envelope.encode({"requestId": request_id, "reason": reason})
+        await self._send_message(envelope.notification("notifications/cancelled", params), {})
+
+    # Proxied calls.
+
+    async def call_raw(
+        self,
+        method: str,
+        params: bytes,
+        *,
+        timeout: float,
+        max_timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        meta: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Send a raw params object (without `_meta`) and return the raw result.
+
+        `meta` holds the members of `_meta`. Where `on_progress` is given, the upstream is asked for progress, and
+        each report extends the deadline by `timeout` again, up to `max_timeout` in all.
+        """
+        request_id = self._next_id()
+        if on_progress is not None:
+            token = b'"progressToken":%s' % envelope.encode(request_id)
+            meta = token + b"," + meta if meta else token
+        body = envelope.request(request_id, method, envelope.with_meta(params, meta))
+        return await self._exchange(
+            request_id, body, headers or {}, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+        )
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    async def _exchange(
+        self,
+        request_id: RequestId,
+        body: bytes,
+        headers: Mapping[str, str],
+        *,
+        timeout: float | None,
+        max_timeout: float | None = None,
+        on_progress: OnProgress | None = None,
+        cancellable: bool = True,
+    ) -> bytes:
+        if self.closed.done():
+            raise ChannelClosed(self.closed.result())
+        if len(self._pending) >= MAX_PENDING:
+            raise TooManyCalls(f"{MAX_PENDING} calls already wait for this server")
+        loop = asyncio.get_running_loop()
+        pending = Pending(loop.create_future())
+        pending.on_progress = on_progress
+        self._pending[request_id] = pending
+        started = loop.time()
+        try:
+            async with asyncio.timeout(timeout) as clock:
+                if timeout is not None and max_timeout is not None:
+                    latest = started + max_timeout
+                    pending.extend = lambda: clock.reschedule(min(loop.time() + timeout, latest))
+                await self._send_request(pending, request_id, body, headers)
+                return await pending.future
+        except TimeoutError:
+            waited = loop.time() - started
+            if cancellable:
+                await self._abandon(request_id, "timed out")
+            raise CallTimeout(round(waited, 1)) from None
+        except asyncio.CancelledError:
+            if cancellable:
+                await asyncio.shield(self._abandon(request_id, "the caller is gone"))
+            raise
+        finally:
+            del self._pending[request_id]
+            if pending.future.done() and not pending.future.cancelled():
+                pending.future.exception()  # seen: a failure raised elsewhere must not be logged as never retrieved
+
+    async def _abandon(self, request_id: RequestId, reason: str) -> None:
+        try:
+            async with asyncio.timeout(1):
+                await self._cancel(request_id, reason)
+        except (WireError, OSError, TimeoutError) as error:
+            log.debug("could not tell the upstream that request %s is cancelled: %s", request_id, error)
+
+    # What arrives.
+
+    def deliver(self, data: bytes) -> bool:
+        """Take one message, or batch, off the transport; False where it was nobody's."""
+        try:
+            messages = envelope.decode(data)
+        except InvalidAnswer as error:
+            return self.fail_broken(data[:512], data[-512:], error)
+        for message in messages:
+            self._route(message)
+        return True
+
+    def fail_broken(self, head: bytes, tail: bytes, error: WireError) -> bool:
+        """Fail the request that a broken message belongs to; False where that cannot be told."""
+        request_id = envelope.salvage_id(head, tail)
+        pending = self._find(request_id) if request_id is not None else None
+        if pending is None:
+            log.debug("dropped a message that cannot be read: %s", error)
+            return False
+        pending.fail(error)
+        return True
+
+    def _find(self, request_id: RequestId | None) -> Pending | None:
+        if request_id is None:
+            return None
+        pending = self._pending.get(request_id)
+        if pending is None and isinstance(request_id, str) and request_id.isdecimal():
+            pending = self._pending.get(int(request_id))  # some servers answer 7 as "7"
+        return pending
+
+    def _route(self, message: Message) -> None:
+        if message.method is not None:
+            if message.id is not None:
+                self._take_request(message.id, message.method, message.params)
+            else:
+                self._take_notice(message.method, message.params)
+            return
+        pending = self._find(message.id)
+        if pending is None:
+            self.stray_answers += 1
+            log.debug("dropped an answer to request %r, which nobody waits for", message.id)
+        elif message.result:
+            pending.resolve(message.result)
+        elif message.error:
+            body = envelope.error_body(message.error)
+            pending.fail(RpcError(body.code, body.message, body.data))
+        else:
+            pending.fail(InvalidAnswer("the answer has neither a result nor an error"))
+
+    def _take_notice(self, method: str, params: bytes) -> None:
+        if method == "notifications/progress":
+            self._take_progress(params)
+        if method in _OWN_NOTICES or self._on_notify is None or self._tasks is None:
+            return
+        if self._flooding():
+            return
+        try:
+            decoded = envelope.as_dict(params)
+        except InvalidAnswer:
+            return
+        if self._intercept is not None and self._intercept(method, decoded):
+            return
+        self._tasks.start_soon(self._tell_session, method, decoded)
+
+    async def _tell_session(self, method: str, params: dict[str, Any]) -> None:
+        assert self._on_notify is not None
+        await self._on_notify(_Context(self, None), method, params)
+
+    def _flooding(self) -> bool:
+        """Drop notifications past a rate that no honest server needs."""
+        second = int(time.monotonic())
+        if second != self._notice_second:
+            self._notice_second, self._notices = second, 0
+        self._notices += 1
+        if self._notices == _MAX_NOTICES_PER_SECOND:
+            log.warning("more than %d notifications in a second; dropping the rest", _MAX_NOTICES_PER_SECOND)
+        return self._notices >= _MAX_NOTICES_PER_SECOND
+
+    def _take_progress(self, params: bytes) -> None:
+        try:
+            token = envelope.as_dict(params).get("progressToken")
+        except InvalidAnswer:
+            return
+        pending = self._find(token) if isinstance(token, int | str) and not isinstance(token, bool) else None
+        if pending is None or pending.future.done():
+            return
+        if pending.extend is not None:
+            pending.extend()
+        if pending.on_progress is not None:
+            pending.on_progress(params)
+
+    def _take_request(self, request_id: RequestId, method: str, params: bytes) -> None:
+        if self._tasks is None:
+            return
+        if self._server_requests >= _MAX_SERVER_REQUESTS:
+            self._tasks.start_soon(
+                self._say,
+                envelope.failure(request_id, _INTERNAL_ERROR, "too many requests from the server at once"),
+            )
+            return
+        self._server_requests += 1
+        self._tasks.start_soon(self._answer_request, request_id, method, params)
+
+    async def _answer_request(self, request_id: RequestId, method: str, params: bytes) -> None:
+        from mcp.shared.exceptions import MCPError  # the SDK is slow to import
+
+        try:
+            assert self._on_request is not None
+            result = await self._on_request(_Context(self, request_id), method, envelope.as_dict(params))
+            body = envelope.answer(request_id, envelope.encode(result))
+        except MCPError as error:
+            body = envelope.failure(request_id, error.error.code, error.error.message)
+        except Exception as error:  # whatever a server's request breaks, it costs that request only
+            log.debug("a server's %s request failed: %s", method, error)
+            body = envelope.failure(request_id, _INTERNAL_ERROR, "the client could not handle this request")
+        finally:
+            self._server_requests -= 1
+        await self._say(body)
+
+    async def _say(self, body: bytes) -> None:
+        try:
+            await self._send_message(body, {})
+        except (WireError, OSError) as error:
+            log.debug("could not send to the upstream: %s", error)
+
+    def fail_all(self, reason: str) -> None:
+        """End the channel: everybody who still waits learns why."""
+        if not self.closed.done():
+            self.closed.set_result(reason)
+        for pending in tuple(self._pending.values()):
+            pending.fail(ChannelClosed(reason))
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for an answer."""
+        return len(self._pending)
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End the connection and free everything it holds."""
+
+    # The SDK's Dispatcher protocol.
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send one of the SDK session's own requests."""
+        from mcp.shared.exceptions import MCPError  # the SDK is slow to import
+
+        opts = opts or {}
+        request_id = opts.get("request_id") or self._next_id()
+        if request_id in self._pending:
+            raise ValueError(f"request id {request_id!r} is already in flight")
+        body = envelope.request(request_id, method, envelope.encode(dict(params or {})))
+        try:
+            raw = await self._exchange(
+                request_id,
+                body,
+                opts.get("headers") or {},
+                timeout=opts.get("timeout"),
+                cancellable=opts.get("cancel_on_abandon", True),
+            )
+            return envelope.as_dict(raw)
+        except RpcError as error:
+            raise MCPError(error.code, error.message, error.data) from error
+        except CallTimeout as error:
+            raise MCPError(_REQUEST_TIMEOUT, f"{method}: {error}") from error
+        except ChannelClosed as error:
+            raise MCPError(_CONNECTION_CLOSED, str(error)) from error
+        except Unauthorized:
+            raise
+        except HttpStatus as error:
+            if error.status >= 500:
+                raise
+            raise MCPError(_INVALID_REQUEST, str(error)) from error
+        except WireError as error:
+            raise MCPError(_INTERNAL_ERROR, str(error)) from error
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Send one of the SDK session's own notifications."""
+        body = envelope.notification(method, envelope.encode(dict(params)) if params is not None else b"")
+        await self._send_message(body, (opts or {}).get("headers") or {})
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Let the session take what the server asks and says, until the connection ends."""
+        self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            task_status.started()
+            try:
+                await asyncio.shield(self.closed)
+            finally:
+                self._tasks = None
+                tasks.cancel_scope.cancel()
+
+
+class _Context:
+    """What the SDK hands to the handlers of a server's request."""
+
+    def __init__(self, channel: Channel, request_id: RequestId | None) -> None:
+        from mcp.shared.transport_context import TransportContext  # the SDK is slow to import
+
+        self._channel = channel
+        self.request_id = request_id
+        self.transport = TransportContext(kind=channel.kind, can_send_request=True)
+        self.can_send_request = True
+        self.message_metadata = None
+
+    @property
+    def cancel_requested(self) -> Any:
+        """Never set: the requests a server may send us are answered at once."""
+        return anyio.Event()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        return await self._channel.send_raw_request(method, params, opts)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        await self._channel.notify(method, params, opts)
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Nothing we answer takes long enough to report on."""
