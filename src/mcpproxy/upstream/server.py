@@ -1,0 +1,360 @@
+"""Is this server alive? One server's life: connect, list, stay, break, wait, try again, for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from mcpproxy.catalog.listing import Listing, read_tools
+from mcpproxy.config.models import Config, Server
+from mcpproxy.upstream.connection import Connection, Era, Incompatible, Link, connect
+from mcpproxy.upstream.log import ServerLog
+from mcpproxy.wire.channel import OnProgress
+from mcpproxy.wire.errors import CallTimeout, ChannelClosed, SessionExpired, Unauthorized, WireError
+from mcpproxy.wire.http import Credentials
+from mcpproxy.wire.reaper import Reaper
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+STEADY_AFTER = 30.0
+"""A server that stayed up this long starts again at the first pause."""
+PING_EVERY = 30.0
+PING_PATIENCE = 10.0
+_RELIST_PAUSE = 0.25
+_EAGER_EVERY = 1.0
+
+
+class State(StrEnum):
+    """Where a server stands."""
+
+    DISCONNECTED = "disconnected"
+    CONNECTING = "connecting"
+    READY = "ready"
+    NEEDS_LOGIN = "needs_login"
+    BACKING_OFF = "backing_off"
+    DISABLED = "disabled"
+    QUARANTINED = "quarantined"
+    FAILED = "failed"
+
+
+class NotReady(Exception):
+    """The server cannot take a call now, and why."""
+
+    def __init__(self, state: State, reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+        self.reason = reason
+
+
+class CannotConnect(Exception):
+    """The server cannot be reached as it is configured; trying again would not help."""
+
+
+class Login(Credentials, Protocol):
+    """Credentials that a person may have to get first."""
+
+    async def login_link(self) -> str | None:
+        """A link for a person to open, where that is what is missing."""
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What the rest of the house lends to every server."""
+
+    settings: Callable[[], Config]
+    expand: Callable[[Server], Server]
+    """Fills in the secrets; raises CannotConnect where one is missing."""
+    reaper: Reaper
+    slots: asyncio.Semaphore
+    """How many servers may be starting at once."""
+    login: Callable[[Server], Login | None]
+    on_listing: Callable[[Listing], Awaitable[None]]
+    on_away: Callable[[str], None]
+    on_state: Callable[[Upstream, State], None]
+
+
+class Upstream:
+    """One configured server."""
+
+    def __init__(self, server: Server, around: Surroundings, server_log: ServerLog) -> None:
+        self.server = server
+        self.log = server_log
+        self.state = State.DISCONNECTED
+        self.reason = ""
+        self.since = time.time()
+        self.retry_at: float | None = None
+        self.login_link: str | None = None
+        self._around = around
+        self._connection: Connection | None = None
+        self._era = Era()
+        self._failures = 0
+        self._eager_at = 0.0
+        self._changed = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._relist = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.server.name
+
+    @property
+    def protocol(self) -> str | None:
+        """How it is spoken to, as far as that is known."""
+        if self._connection is not None:
+            return self._connection.channel.kind
+        return self.server.protocol or ("stdio" if self.server.command is not None else self._era.protocol)
+
+    @property
+    def identity(self) -> str:
+        """What the server is: its command line or URL as configured, secrets unexpanded."""
+        return server_identity(self.server)
+
+    @property
+    def connection(self) -> Connection | None:
+        """The live connection, where there is one."""
+        return self._connection
+
+    # Life.
+
+    def start(self) -> None:
+        """Begin to live, unless the operator said otherwise."""
+        if not self.server.enabled:
+            self._set(State.DISABLED, "disabled in the configuration")
+        elif self.server.quarantined:
+            self._set(State.QUARANTINED, "quarantined until an operator approves it")
+        elif self._task is None:
+            self._task = asyncio.create_task(self._live(), name=f"upstream {self.name}")
+
+    async def stop(self) -> None:
+        """End the connection and everything it holds."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        if self.state not in (State.DISABLED, State.QUARANTINED):
+            self._set(State.DISCONNECTED, "stopped")
+        self.log.close()
+
+    async def restart(self) -> None:
+        """Drop the connection and make a new one at once."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        self._failures = 0
+        self.start()
+
+    def wake(self) -> None:
+        """Try again now rather than after the pause."""
+        self._wake.set()
+
+    async def _live(self) -> None:
+        while True:
+            started = time.monotonic()
+            state, reason = await self._attempt()
+            if time.monotonic() - started > STEADY_AFTER:
+                self._failures = 0
+            self._failures += 1
+            self.log.note(reason)
+            log.log(_level(state, self._failures), "server %r: %s", self.name, reason)
+            await self._pause(state, reason)
+
+    async def _attempt(self) -> tuple[State, str]:
+        """Connect and stay until the connection ends; returns what to be next, and why."""
+        self._set(State.CONNECTING, "")
+        login: Login | None = None
+        try:
+            server = self._around.expand(self.server)
+            login = self._around.login(server)
+            await self._stay(self._link(server, login))
+        except Unauthorized as error:
+            self.login_link = await login.login_link() if login is not None else None
+            return State.NEEDS_LOGIN, f"{error}; log in with: mcpproxy upstream login {self.name}"
+        except (CannotConnect, Incompatible) as error:
+            return State.FAILED, str(error)
+        except ChannelClosed as error:
+            return State.BACKING_OFF, self._with_last_words(str(error))
+        except (WireError, OSError) as error:
+            return State.BACKING_OFF, str(error) or type(error).__name__
+        except TimeoutError:
+            return State.BACKING_OFF, self._with_last_words(f"no handshake within {self._patience():g} s")
+        except ExceptionGroup as group:
+            return State.BACKING_OFF, "; ".join(str(error) for error in group.exceptions)
+        return State.BACKING_OFF, "the connection ended"
+
+    def _with_last_words(self, reason: str) -> str:
+        last = self.log.last_error
+        return f"{reason}; its last words: {last[:300]}" if last else reason
+
+    def _patience(self) -> float:
+        return self.server.call_tool_timeout or self._around.settings().call_tool_timeout
+
+    def _link(self, server: Server, login: Login | None) -> Link:
+        return Link(
+            server=server,
+            max_result_bytes=self._around.settings().max_result_bytes,
+            connect_timeout=self._patience(),
+            on_stderr=self.log.stderr,
+            reaper=self._around.reaper,
+            credentials=login,
+            on_tools_changed=self._relist.set,
+            on_message=self.log.note,
+        )
+
+    async def _stay(self, link: Link) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            async with self._around.slots:
+                connection = await stack.enter_async_context(connect(link, self._era))
+                await self._list(connection)
+            self._connection = connection
+            try:
+                self._set(State.READY, "")
+                await self._serve(connection)
+            finally:
+                self._connection = None
+                self._around.on_away(self.name)
+
+    async def _list(self, connection: Connection) -> None:
+        self._relist.clear()
+        definitions = await connection.list_tools(self._patience())
+        tools, problems = read_tools(self.name, definitions)
+        for problem in problems[:20]:
+            self.log.note(problem)
+            log.warning("%s", problem)
+        await self._around.on_listing(
+            Listing(
+                server=self.name,
+                identity=self.identity,
+                tools=tools,
+                listed_at=time.time(),
+                instructions=connection.instructions,
+                protocol_version=connection.protocol_version,
+                server_version=connection.server_version,
+            )
+        )
+
+    async def _serve(self, connection: Connection) -> None:
+        """Keep the list fresh and the server honest, until the connection ends."""
+        closed = connection.channel.closed
+        while True:
+            relist = asyncio.ensure_future(self._relist.wait())
+            news: set[asyncio.Future[Any]] = {relist, closed}
+            try:
+                await asyncio.wait(news, timeout=PING_EVERY, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                relist.cancel()
+            if closed.done():
+                raise ChannelClosed(closed.result())
+            if self._relist.is_set():
+                await asyncio.sleep(_RELIST_PAUSE)  # changes come in bursts; one list serves them all
+                await self._list(connection)
+            elif connection.channel.in_flight == 0:
+                await self._check(connection)
+
+    async def _check(self, connection: Connection) -> None:
+        """A server that holds its calls is busy; one that is idle and does not answer is gone."""
+        try:
+            await connection.ping(PING_PATIENCE)
+        except CallTimeout:
+            if connection.channel.in_flight == 0:
+                raise ChannelClosed(f"it did not answer a ping within {PING_PATIENCE:g} s") from None
+
+    async def _pause(self, state: State, reason: str) -> None:
+        pause = min(FIRST_PAUSE * 2 ** (self._failures - 1), LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311
+        self._wake.clear()
+        self.retry_at = None if state in (State.NEEDS_LOGIN, State.FAILED) else time.time() + pause
+        self._set(state, reason)
+        try:
+            async with asyncio.timeout(None if self.retry_at is None else pause):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self.retry_at = None
+
+    def _set(self, state: State, reason: str) -> None:
+        if (state, reason) == (self.state, self.reason):
+            return
+        before, self.state, self.reason, self.since = self.state, state, reason, time.time()
+        if state is not State.NEEDS_LOGIN:
+            self.login_link = None
+        self._changed.set()
+        self._changed = asyncio.Event()
+        self._around.on_state(self, before)
+
+    # Calls.
+
+    async def ready(self, timeout: float) -> Connection:
+        """The live connection; waits while the server connects, and wakes it where it only waits for another try."""
+        deadline = time.monotonic() + timeout
+        tried = False
+        while self._connection is None:
+            if self.state is State.BACKING_OFF and not tried and time.monotonic() - self._eager_at > _EAGER_EVERY:
+                self._eager_at = time.monotonic()
+                self.wake()
+            elif self.state not in (State.CONNECTING, State.READY, State.DISCONNECTED):
+                raise NotReady(self.state, self.reason)
+            elif self.state is State.DISCONNECTED and self._task is None:
+                raise NotReady(self.state, self.reason or "not started")
+            else:
+                tried = True
+            changed = self._changed
+            try:
+                async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
+                    await changed.wait()
+            except TimeoutError:
+                raise NotReady(self.state, f"still connecting after {timeout:g} s") from None
+        return self._connection
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: bytes,
+        *,
+        timeout: float,
+        max_timeout: float,
+        on_progress: OnProgress | None = None,
+    ) -> bytes:
+        """Call a tool; a server that is still connecting is waited for within the same timeout."""
+        started = time.monotonic()
+        connection = self._connection or await self.ready(timeout)
+        try:
+            return await connection.call_tool(
+                name,
+                arguments,
+                timeout=max(timeout - (time.monotonic() - started), 0.001),
+                max_timeout=max_timeout,
+                on_progress=on_progress,
+            )
+        except SessionExpired as error:
+            # The server said it does not know us, so it did nothing: a new handshake, then the same call once more.
+            connection.channel.fail_all(str(error))
+            while self._connection is connection:
+                await self._changed.wait()
+            connection = await self.ready(timeout)
+            return await connection.call_tool(
+                name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+            )
+
+
+def server_identity(server: Server) -> str:
+    """A server's unexpanded command line or URL: with its name, what a tool list belongs to."""
+    if server.command is not None:
+        return msgspec.json.encode([server.command, *server.args]).decode()
+    return server.url or ""
+
+
+def _level(state: State, failures: int) -> int:
+    # The first fault is news, a hundred of the same are noise.
+    return logging.WARNING if failures <= 3 or state in (State.FAILED, State.NEEDS_LOGIN) else logging.DEBUG
