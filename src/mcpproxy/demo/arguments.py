@@ -32,9 +32,7 @@ class ListNotes(Arguments, frozen=True):
 class SearchNotes(Arguments, frozen=True):
     """Arguments of search_notes."""
 
-    query: Annotated[
-        str, Meta(min_length=1, max_length=200, description="Words that must all occur in the note.")
-    ]
+    query: Annotated[str, Meta(min_length=1, max_length=200, description="Words that must all occur in the note.")]
 
 
 class GetNote(Arguments, frozen=True):
@@ -80,9 +78,9 @@ class ClearNotes(Arguments, frozen=True):
 class CountNotes(Arguments, frozen=True):
     """Arguments of note_stats."""
 
-    broken: Annotated[
-        bool, Meta(description="Return figures that break the declared output schema, on purpose.")
-    ] = False
+    broken: Annotated[bool, Meta(description="Return figures that break the declared output schema, on purpose.")] = (
+        False
+    )
 
 
 class ExportNotes(Arguments, frozen=True):

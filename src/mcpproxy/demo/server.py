@@ -46,9 +46,7 @@ async def _list_tools(_: Context, __: types.PaginatedRequestParams | None) -> ty
     return types.ListToolsResult(tools=[tool.definition for tool in TOOLS.values()])
 
 
-async def _call_tool(
-    box: Notebox, context: Context, params: types.CallToolRequestParams
-) -> types.CallToolResult:
+async def _call_tool(box: Notebox, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     tool = TOOLS.get(params.name)
     if tool is None:
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:64]}")

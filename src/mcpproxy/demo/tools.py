@@ -114,9 +114,7 @@ async def slow_report(call: Call, wanted: args.SlowReport) -> str:
     """A short report after a long wait, with progress on the way. Cancelling ends the wait at once."""
     for step in range(_PROGRESS_STEPS):
         done = wanted.seconds * step / _PROGRESS_STEPS
-        await call.progress(
-            done, wanted.seconds, f"{step * 100 // _PROGRESS_STEPS} % of the report is written"
-        )
+        await call.progress(done, wanted.seconds, f"{step * 100 // _PROGRESS_STEPS} % of the report is written")
         await anyio.sleep(wanted.seconds / _PROGRESS_STEPS)
     await call.progress(wanted.seconds, wanted.seconds, "The report is ready")
     stats = call.box.stats()
@@ -167,8 +165,7 @@ _ALL = (
         search_notes,
         args.SearchNotes,
         "Search notes",
-        "Find notes that contain all the given words in title, text or tags. "
-        "Returns plain text, one line per note.",
+        "Find notes that contain all the given words in title, text or tags. Returns plain text, one line per note.",
         hints=_READ,
     ),
     _define(
