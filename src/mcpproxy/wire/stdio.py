@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
@@ -91,9 +92,8 @@ class StdioChannel(Channel):
 
     def _attach(self, transport: asyncio.SubprocessTransport) -> None:
         self._transport = transport
-        stdin = transport.get_pipe_transport(0)
-        assert isinstance(stdin, asyncio.WriteTransport)
-        self._stdin = stdin
+        # uvloop's transports are no subclasses of asyncio's, so there is nothing to check here.
+        self._stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
         self._reaper.watch(transport.get_pid())
 
     @property
