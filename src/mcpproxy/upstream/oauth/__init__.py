@@ -1,0 +1,7 @@
+"""May we talk to this server, and if not, who has to do what?"""
+
+from mcpproxy.upstream.oauth.callback import page
+from mcpproxy.upstream.oauth.errors import AuthUnavailable, LoginFailed, NeedsLogin
+from mcpproxy.upstream.oauth.session import OAuthSession
+
+__all__ = ["AuthUnavailable", "LoginFailed", "NeedsLogin", "OAuthSession", "page"]

@@ -1,0 +1,370 @@
+"""A hostile upstream or authorization server gets nothing opened, nothing fetched elsewhere and no secret logged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import keyring
+import keyring.backends.fail
+import pytest
+
+from mcpproxy.config.models import OAuth
+from mcpproxy.upstream.oauth import AuthUnavailable, LoginFailed, NeedsLogin, OAuthSession, gate
+from mcpproxy.upstream.tokens import TokenStore
+
+if TYPE_CHECKING:
+    from tests.upstream.oauth_hostile import METADATA, RESOURCE, HostileServer, hostile_server
+    from tests.upstream.oauth_server import AuthorizationServer, browse, call, protected_upstream
+else:
+    from oauth_hostile import METADATA, RESOURCE, HostileServer, hostile_server
+    from oauth_server import AuthorizationServer, browse, call, protected_upstream
+
+CALLBACK = "http://127.0.0.1:8080/oauth/callback"
+
+
+@pytest.fixture(autouse=True)
+def no_keyring() -> None:
+    keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError(f"a process was started: {args}")
+
+    for name in ("subprocess.Popen", "os.system", "os.posix_spawn", "os.execv", "webbrowser.open"):
+        monkeypatch.setattr(name, refuse)
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with hostile_server() as running:
+        yield running
+
+
+def session_for(server: HostileServer, folder: Path, oauth: OAuth | None = None) -> OAuthSession:
+    return OAuthSession("notes", f"{server.origin}/mcp", oauth, TokenStore(folder), redirect_uri=CALLBACK)
+
+
+def failing_login(server: HostileServer, folder: Path) -> str:
+    """Start a login that must not even give a link; gives what the person is told."""
+
+    async def story() -> str:
+        login = session_for(server, folder)
+        with pytest.raises(LoginFailed) as failed:
+            await login.begin_login()
+        assert login.login_url is None
+        return str(failed.value)
+
+    return asyncio.run(story())
+
+
+HOSTILE = [
+    "javascript:alert(1)",
+    "file:///etc/passwd",
+    "$(touch /tmp/owned)",
+    "`id`",
+    "--flag",
+    "-oProxyCommand=id",
+    "a:$(id)?response_type=code",
+    "data:text/html,<script>",
+    "ssh://host/x",
+    "http://as.example/authorize",
+    "https://user:pass@as.example/authorize",
+    "https://as.example\\@evil.example/",
+    "https://as.example/a b",
+    "https://as.example/\n--flag",
+    "https:///nohost",
+    "https://as.example:port/",
+    "",
+    17,
+    ["https://as.example"],
+]
+
+
+@pytest.mark.parametrize("field", ["authorization_endpoint", "token_endpoint", "registration_endpoint", "issuer"])
+def test_an_endpoint_that_is_not_https_ends_the_login_before_anything_is_opened(
+    server: HostileServer, tmp_path: Path, field: str
+) -> None:
+    for endpoint in HOSTILE:
+        server.say_metadata(**{field: endpoint})
+        told = failing_login(server, tmp_path)
+        assert told.startswith(f"the server's {field} {ascii(endpoint)[:120]} is refused: ")
+    assert not any(asked.startswith("POST") for asked in server.asked)
+
+
+def test_a_link_that_means_something_to_a_shell_is_not_shown(server: HostileServer, tmp_path: Path) -> None:
+    for tail in ("/$(id)", "/a;b", "/'x'", "/a*b!"):
+        server.say_metadata(authorization_endpoint=f"{server.origin}{tail}")
+        assert "it is no plain URL" in failing_login(server, tmp_path)
+
+
+def test_an_authorization_endpoint_with_a_query_of_its_own_keeps_it(server: HostileServer, tmp_path: Path) -> None:
+    server.say_metadata(authorization_endpoint=f"{server.origin}/authorize?tenant=a")
+
+    async def story() -> None:
+        login = session_for(server, tmp_path)
+        query = parse_qs(urlsplit(await login.begin_login()).query)
+        assert (query["tenant"], query["response_type"]) == (["a"], ["code"])
+        await login.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("place", ["javascript:alert(1)", "--flag", "http://10.0.0.1/x", "file:///etc/passwd"])
+def test_hostile_addresses_of_metadata_are_not_fetched(server: HostileServer, tmp_path: Path, place: str) -> None:
+    server.say("/mcp", 401, {}, WWW_Authenticate=f'Bearer resource_metadata="{place}"')
+    assert "is refused" in failing_login(server, tmp_path)
+    server.say("/mcp", 401, {})
+    server.say(RESOURCE, 200, {"resource": f"{server.origin}/mcp", "authorization_servers": [place]})
+    assert "the authorization server" in failing_login(server, tmp_path)
+    assert METADATA not in " ".join(server.asked)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::ffff:127.0.0.1]", "x.localhost."])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_remote_upstream_cannot_send_us_to_this_machine(scheme: str, host: str) -> None:
+    with pytest.raises(LoginFailed, match="must not send us to this machine"):
+        gate.Gate("https://remote.example/mcp").check(f"{scheme}://{host}:9/token", "the address")
+    gate.Gate("http://127.0.0.1:1/mcp").check(f"{scheme}://{host}:9/token", "the address")
+
+
+def test_an_upstream_on_plain_http_elsewhere_gets_no_login(tmp_path: Path) -> None:
+    async def story() -> None:
+        login = OAuthSession("notes", "http://192.0.2.1/mcp", None, TokenStore(tmp_path), redirect_uri=CALLBACK)
+        with pytest.raises(LoginFailed, match="only https is allowed"):
+            await login.begin_login()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("path", [RESOURCE, METADATA, "/register"])
+def test_no_redirect_is_followed_to_another_host(
+    server: HostileServer, tmp_path: Path, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        elsewhere.settimeout(0)
+        port = elsewhere.getsockname()[1]
+        server.say(path, 307, b"", Location=f"http://localhost:{port}/metadata")
+
+        async def story() -> None:
+            login = session_for(server, tmp_path)
+            with contextlib.suppress(LoginFailed):  # without its metadata the flow finds its way on this host
+                await login.begin_login()
+            await login.close()
+
+        asyncio.run(story())
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+    assert "127.0.0.1 redirects to 'localhost', which was not followed" in caplog.text
+
+
+def test_a_redirect_on_the_same_host_is_followed(server: HostileServer, tmp_path: Path) -> None:
+    server.answers["/moved"] = server.answers[METADATA]
+    server.say(METADATA, 302, b"", Location="/moved")
+
+    async def story() -> None:
+        login = session_for(server, tmp_path)
+        assert (await login.begin_login()).startswith(f"{server.origin}/authorize?")
+        await login.close()
+
+    asyncio.run(story())
+
+
+def test_metadata_that_names_another_issuer_is_refused(server: HostileServer, tmp_path: Path) -> None:
+    server.say_metadata(issuer="https://honest.example")
+    assert "issuer mismatch" in failing_login(server, tmp_path)
+    assert "POST /register" not in server.asked
+
+
+@pytest.mark.parametrize("path", [RESOURCE, METADATA, "/register"])
+def test_an_endless_answer_is_cut_off(server: HostileServer, tmp_path: Path, path: str) -> None:
+    server.say(path, 200, b"[" * 1_000_000)
+    assert "more than 65536 bytes" in failing_login(server, tmp_path)
+
+
+def test_a_compressed_answer_is_not_unpacked(server: HostileServer, tmp_path: Path) -> None:
+    server.say(METADATA, 200, b"\x1f\x8b", Content_Encoding="gzip")
+    assert "compressed its answer" in failing_login(server, tmp_path)
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "_TIMEOUT", 0.2)
+
+    async def story(origin: str) -> None:
+        login = OAuthSession("notes", f"{origin}/mcp", None, TokenStore(tmp_path), redirect_uri=CALLBACK)
+        with pytest.raises(LoginFailed, match="could not be reached"):
+            await login.begin_login()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asyncio.run(story(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+
+
+def test_a_server_without_any_oauth_says_so(server: HostileServer, tmp_path: Path) -> None:
+    server.answers.clear()
+    told = failing_login(server, tmp_path)
+    assert "publishes no OAuth metadata" in told
+    assert "HTTP 404" in told
+
+
+def test_the_operators_secret_is_not_taken_to_another_authorization_server(tmp_path: Path) -> None:
+    oauth = OAuth(client_id="ours", client_secret="CANARY-config-secret")
+
+    async def log_in(server: HostileServer) -> None:
+        login = session_for(server, tmp_path, oauth)
+        state = parse_qs(urlsplit(await login.begin_login()).query)["state"][0]
+        await login.finish_login({"code": "c", "state": state})
+
+    with hostile_server() as server, hostile_server() as attacker:
+        server.say("/token", 200, {"access_token": "t", "token_type": "bearer"})
+        asyncio.run(log_in(server))
+        server.say(RESOURCE, 200, {"resource": f"{server.origin}/mcp", "authorization_servers": [attacker.origin]})
+        with pytest.raises(LoginFailed, match="another authorization server than at the last login"):
+            asyncio.run(log_in(server))
+        assert "POST /token" not in attacker.asked
+
+
+class Overheard:
+    """Everything that anybody could have read: logs at DEBUG, exception texts, whole tracebacks."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG)
+        self._caplog = caplog
+        self._texts: list[str] = []
+
+    async def failing(self, work: Callable[[], Awaitable[Any]]) -> None:
+        with pytest.raises((LoginFailed, NeedsLogin, AuthUnavailable)) as failed:
+            await work()
+        error: BaseException | None = failed.value
+        while error is not None:
+            self._texts += [str(error), repr(error), *traceback.format_exception(error)]
+            error = error.__cause__ or error.__context__
+
+    @property
+    def text(self) -> str:
+        # The servers of the test run in this process too; what they write is theirs.
+        ours = (record for record in self._caplog.records if not record.name.startswith(("mcp.server", "uvicorn")))
+        formatter = logging.Formatter("%(name)s %(message)s")
+        return "\n".join([*self._texts, *(formatter.format(record) for record in ours)])
+
+
+CODE = "CANARY-code"  # by name, since tracebacks quote the lines of this file
+LEAKY_ANSWERS = [
+    (400, {"error": "invalid_grant", "error_description": "CANARY-described"}),
+    (400, b"CANARY-plain"),
+    (200, {"access_token": ["CANARY-access"], "refresh_token": "CANARY-refresh"}),
+    (200, {"error": "CANARY said the server at length", "access_token": "CANARY-access", "token_type": "mac"}),
+    (500, b"CANARY-stack"),
+    (302, b"CANARY-moved"),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), LEAKY_ANSWERS)
+def test_no_secret_in_a_token_endpoints_answer_reaches_a_log_or_an_error(
+    server: HostileServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int, body: object
+) -> None:
+    overheard = Overheard(caplog)
+    good = {
+        "access_token": "CANARY-first",
+        "refresh_token": "CANARY-renewer",
+        "expires_in": 3600,
+        "token_type": "bearer",
+    }
+    oauth = OAuth(client_id="ours", client_secret="CANARY-config-secret")
+
+    async def log_in(login: OAuthSession) -> None:
+        state = parse_qs(urlsplit(await login.begin_login()).query)["state"][0]
+        await login.finish_login({"code": CODE, "state": state})
+
+    async def story() -> None:
+        server.say("/token", status, body, Location=f"{server.origin}/else?x=CANARY-query")
+        await overheard.failing(lambda: log_in(session_for(server, tmp_path, oauth)))
+        server.say("/token", 200, good)
+        login = session_for(server, tmp_path, oauth)
+        await log_in(login)
+        server.say("/token", status, body)
+        fresh = session_for(server, tmp_path, oauth)
+        assert await fresh.header() == "Bearer CANARY-first"
+        await overheard.failing(lambda: fresh.unauthorized(None))
+
+    asyncio.run(story())
+    assert "notes: the login failed: the token endpoint gave no usable token" in overheard.text
+    assert "CANARY" not in overheard.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"client_secret": "CANARY-client", "redirect_uris": 7},
+        {"client_id": "x", "client_secret": "CANARY-client", "token_endpoint_auth_method": "private_key_jwt"},
+        b"CANARY-plain",
+    ],
+)
+def test_no_secret_in_a_registration_reaches_a_log_or_an_error(
+    server: HostileServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, body: object
+) -> None:
+    overheard = Overheard(caplog)
+    server.say("/register", 201, body)
+    asyncio.run(overheard.failing(session_for(server, tmp_path).begin_login))
+    assert "could not register" in overheard.text
+    assert "CANARY" not in overheard.text
+
+
+def test_an_upstreams_url_keeps_its_secrets_in_logs_errors_and_requests(
+    server: HostileServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    overheard = Overheard(caplog)
+    server.say(
+        "/.well-known/oauth-protected-resource",
+        200,
+        {"resource": "https://x.example", "authorization_servers": ["https://x.example"]},
+    )
+
+    async def story() -> None:
+        host = urlsplit(server.origin).netloc
+        url = f"http://CANARY-user:CANARY-password@{host}/CANARY-path/mcp?key=CANARY-key"
+        login = OAuthSession("notes", url, None, TokenStore(tmp_path), redirect_uri=CALLBACK)
+        await overheard.failing(login.begin_login)
+
+    asyncio.run(story())
+    assert "does not match expected this server" in overheard.text
+    assert "CANARY" not in overheard.text
+
+
+def test_a_whole_life_with_tokens_leaves_no_secret_in_the_logs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    overheard = Overheard(caplog)
+    provider = AuthorizationServer()
+
+    async def story(url: str) -> None:
+        login = OAuthSession("notes", url, None, TokenStore(tmp_path), redirect_uri=CALLBACK)
+        link = await login.begin_login()
+        brought = await browse(link)
+        provider.secrets += [brought["state"], brought["code"]]
+        await login.finish_login(brought)
+        provider.access.clear()
+        again = OAuthSession("notes", url, None, TokenStore(tmp_path), redirect_uri=CALLBACK)
+        assert (await call(url, await again.header()))[0] == 401
+        assert await again.unauthorized(None)
+        assert (await call(url, await again.header()))[0] == 200
+        provider.revoke_everything()
+        last = OAuthSession("notes", url, None, TokenStore(tmp_path), redirect_uri=CALLBACK)
+        assert (await call(url, await last.header()))[0] == 401
+        await overheard.failing(lambda: last.unauthorized(None))
+
+    with protected_upstream(provider) as url:
+        asyncio.run(story(url))
+    assert len(provider.secrets) >= 7
+    text = overheard.text
+    assert "notes: logged in" in text
+    assert "notes: the token was renewed" in text
+    assert [secret for secret in provider.secrets if secret in text] == []
