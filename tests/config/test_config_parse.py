@@ -110,7 +110,7 @@ def test_every_key_is_read() -> None:
     assert warnings == ()
     default = Config()
     assert [name for name in config.__struct_fields__ if getattr(config, name) == getattr(default, name)] == []
-    assert config.servers[0].call_tool_timeout == 60
+    assert config.servers[0].call_tool_timeout == Duration(60)
     assert config.servers[1].oauth is not None and config.servers[1].oauth.scopes == ("r",)
 
 

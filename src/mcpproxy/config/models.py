@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, json
 
 # A mark says what a text must look like (`form`, see forms.py) and which part of it is secret (`secret`, see sniff.py).
 Secret = Annotated[str, Meta(extra={"secret": "whole"})]
@@ -159,3 +159,8 @@ def is_loopback(listen: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def plain(value: Any) -> Any:
+    """The value as plain JSON values, durations as text."""
+    return json.decode(json.encode(value, enc_hook=lambda item: item.text))
