@@ -1,0 +1,264 @@
+"""How do agents reach us over HTTP? `/mcp`: who it is, whose session it is, and then the lane or the SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from msgspec import Raw, Struct
+from ulid import ULID
+
+from mcpproxy.access.identify import Gate, Identity, Unidentified
+from mcpproxy.agent.lane import Arrived, Lane
+from mcpproxy.agent.sdk import MARK, AgentServer, Placeholders
+from mcpproxy.agent.sessions import Session, Sessions
+from mcpproxy.asgi import BodyTooLarge, BodyTooSlow, Gone, Headers, read_body, replay, respond
+from mcpproxy.calls.model import Caller
+from mcpproxy.config.models import Config
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+_SWEEP_EVERY = 30.0
+_NO_SESSION = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Session not found"}}
+
+
+class HttpIncoming(Struct):
+    """What the HTTP face knows about a request, for the SDK's handlers."""
+
+    caller: Caller
+    request_id: str
+    arguments: bytes = b"{}"
+
+
+class _Peek(Struct):
+    """As much of a message as routing needs; anything odd is the SDK's to judge."""
+
+    method: str | None = None
+    params: Raw = Raw(b"")
+
+
+class _PeekParams(Struct, rename="camel"):
+    arguments: Raw = Raw(b"")
+    client_info: dict[str, Any] | None = None
+    request_id: int | str | None = None
+
+
+def incoming_of(request: Any) -> HttpIncoming:
+    """What this face noted about the request that the SDK hands to a handler."""
+    found = request.scope["mcpproxy.incoming"]
+    assert isinstance(found, HttpIncoming)
+    return found
+
+
+class HttpFace:
+    """The ASGI application behind `/mcp`."""
+
+    def __init__(
+        self,
+        *,
+        server: AgentServer,
+        lane: Lane,
+        placeholders: Placeholders,
+        gate: Gate,
+        settings: Callable[[], Config],
+        auth_required: Callable[[], bool],
+    ) -> None:
+        self._server = server
+        self._lane = lane
+        self._placeholders = placeholders
+        self._gate = gate
+        self._settings = settings
+        self._auth_required = auth_required
+        self.sessions = Sessions()
+        # Host and Origin are checked for every route in one place, before we are asked.
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        self._stateful = StreamableHTTPSessionManager(
+            app=server, security_settings=security, session_idle_timeout=None, max_sessions=None
+        )
+        self._stateless = StreamableHTTPSessionManager(app=server, security_settings=security, stateless=True)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve for as long as the block lasts."""
+        async with self._stateful.run(), self._stateless.run():
+            sweeper = asyncio.create_task(self._sweep())
+            try:
+                yield
+            finally:
+                sweeper.cancel()
+                await asyncio.wait({sweeper})
+                self._server.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers = Headers(scope)
+        try:
+            identity = self._gate.identify(
+                headers.get(b"authorization"), headers.get(b"x-api-key"), required=self._auth_required()
+            )
+        except Unidentified as error:
+            await respond(send, 401, {"error": str(error)}, ((b"www-authenticate", b'Bearer realm="mcpproxy"'),))
+            return
+        body = b""
+        if scope["method"] == "POST":
+            try:
+                body = await read_body(receive, headers, self._settings().max_request_bytes)
+            except (BodyTooLarge, BodyTooSlow) as error:
+                await respond(send, error.status, {"error": str(error)})
+                return
+            except Gone:
+                return
+        session_id = headers.get(b"mcp-session-id")
+        session = self.sessions.get(session_id) if session_id is not None else None
+        if session is not None and session.owner != identity.key:
+            # Exactly as if the session did not exist.
+            await respond(send, 404, _NO_SESSION)
+            return
+        request_id = headers.request_id() or str(ULID())
+        arrived = Arrived(headers, body, self._caller(identity, session), request_id, session)
+        if session is None:
+            await self._serve(arrived, scope, receive, send)
+            return
+        self.sessions.begin(session)
+        try:
+            await self._serve(arrived, scope, receive, send)
+        finally:
+            self.sessions.end(session)
+
+    def _caller(self, identity: Identity, session: Session | None) -> Caller:
+        return Caller(
+            source="mcp",
+            key=identity.key,
+            scope=identity.scope,
+            admin=identity.admin,
+            session_id=session.id if session is not None else None,
+            client_name=session.client_name if session is not None else None,
+            modern=session is None,
+        )
+
+    async def _serve(self, arrived: Arrived, scope: Scope, receive: Receive, send: Send) -> None:
+        if arrived.body and await self._lane.serve(arrived, receive, send):
+            return
+        headers, body, caller, session = arrived.headers, arrived.body, arrived.caller, arrived.session
+        peek, params = _peek(body)
+        version = headers.get(b"mcp-protocol-version")
+        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+            caller = msgspec.structs.replace(caller, modern=False)
+        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, bytes(params.arguments) or b"{}")
+        if peek.method == "notifications/cancelled" and session is not None and params.request_id is not None:
+            self._lane.cancel(session.id, params.request_id)
+        writer = _Writer(send, self._placeholders)
+        # Without a session only a handshake opens one; any other message of that era stands for itself.
+        alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
+        manager = self._stateless if alone and peek.method not in (None, "initialize") else self._stateful
+        await manager.handle_request(scope, replay(body, receive) if body else receive, writer)
+        if peek.method == "initialize" and writer.status == 200 and writer.session_id is not None:
+            name = (params.client_info or {}).get("name")
+            self.sessions.add(writer.session_id, caller.key, name if isinstance(name, str) else None)
+            await self._close_overdue()
+        elif session is not None and (writer.status == 404 or (scope["method"] == "DELETE" and writer.status == 200)):
+            self._forget(session)
+        self._lane.learn(headers, body, writer.status)
+
+    def _forget(self, session: Session) -> None:
+        self.sessions.forget(session.id)
+        self._server.forget(session.id)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_EVERY)
+            await self._close_overdue()
+
+    async def _close_overdue(self) -> None:
+        for session in self.sessions.overdue(self._settings().max_sessions):
+            self._forget(session)
+            await self._delete(session)
+
+    async def _delete(self, session: Session) -> None:
+        """End a session in the SDK the way a client would."""
+        scope: Scope = {
+            "type": "http",
+            "method": "DELETE",
+            "path": "/mcp",
+            "raw_path": b"/mcp",
+            "query_string": b"",
+            "http_version": "1.1",
+            "scheme": "http",
+            "headers": [(b"mcp-session-id", session.id.encode()), (b"accept", b"application/json, text/event-stream")],
+        }
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def ignore(message: Message) -> None:
+            return None
+
+        try:
+            await self._stateful.handle_request(scope, receive, ignore)
+        except Exception as error:  # the session is gone for us either way
+            log.debug("session %s did not end cleanly: %s", session.id, error)
+
+
+def _peek(body: bytes) -> tuple[_Peek, _PeekParams]:
+    try:
+        peek = msgspec.json.decode(body, type=_Peek)
+        params = msgspec.json.decode(peek.params, type=_PeekParams) if bytes(peek.params) else _PeekParams()
+    except (msgspec.MsgspecError, RecursionError):
+        return _Peek(), _PeekParams()
+    return peek, params
+
+
+class _Writer:
+    """Passes an answer of the SDK on, with raw results where placeholders stand."""
+
+    def __init__(self, send: Send, placeholders: Placeholders) -> None:
+        self._send = send
+        self._placeholders = placeholders
+        self._start: Message | None = None
+        self.status = 0
+        self.session_id: str | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            named = dict(message.get("headers", ()))
+            session_id = named.get(b"mcp-session-id")
+            self.session_id = session_id.decode("latin-1") if session_id is not None else None
+            if named.get(b"content-type", b"").startswith(b"application/json"):
+                self._start = message  # its content-length is known only once the body is
+                return
+        elif message["type"] == "http.response.body":
+            body = message.get("body", b"")
+            if MARK in body:
+                body = self._restore(body)
+                message = {**message, "body": body}
+            if self._start is not None:
+                start, self._start = self._start, None
+                await self._send(_with_length(start, len(body)) if not message.get("more_body") else start)
+        await self._send(message)
+
+    def _restore(self, body: bytes) -> bytes:
+        if self._start is not None:
+            return self._placeholders.restore(body)
+        lines = body.split(b"\r\n")
+        return b"\r\n".join(
+            b"data: " + self._placeholders.restore(line[6:]).replace(b"\n", b" ").replace(b"\r", b" ")
+            if line.startswith(b"data: ")
+            else line
+            for line in lines
+        )
+
+
+def _with_length(start: Message, length: int) -> Message:
+    headers = [(name, value) for name, value in start.get("headers", ()) if name != b"content-length"]
+    return {**start, "headers": [*headers, (b"content-length", str(length).encode())]}

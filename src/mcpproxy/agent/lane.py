@@ -1,0 +1,293 @@
+"""May this request take the short way? A lane beside the SDK for exactly one shape of request, all bytes raw.
+
+The lane answers only what it fully understands: one `tools/call` of a call_tool variant, strictly decoded, with
+the very headers that the SDK demands, in a live session, or in a 2026-07-28 envelope that the SDK itself has
+accepted before. Everything else is left, unread, to the SDK, which owns every protocol error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from mcpproxy.agent.sessions import Session
+from mcpproxy.asgi import Headers
+from mcpproxy.calls.model import Caller
+from mcpproxy.wire import envelope
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Send
+
+    from mcpproxy.agent.sdk import Dispatch
+
+MODERN = b"2026-07-28"
+HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+_MAX_ENVELOPES = 1000
+_MAX_ENVELOPE_BYTES = 8192
+_MAX_REPORTS = 100
+_WATCH_AFTER = 0.05
+_STALLED = 30.0
+_REQUEST_CANCELLED = -32800
+_ROUTING = frozenset(
+    (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
+)
+_JSON_TYPES = frozenset((b"application/json", b"application/json; charset=utf-8", b"application/json;charset=utf-8"))
+
+Name = Literal["call_tool_read", "call_tool_write", "call_tool_destructive"]
+
+
+class Arrived(Struct, frozen=True):
+    """A request as it came in: who sent it, in which session, and all of its body."""
+
+    headers: Headers
+    body: bytes
+    caller: Caller
+    request_id: str
+    session: Session | None
+
+
+class _Params(Struct, forbid_unknown_fields=True, rename={"meta": "_meta"}):
+    name: Name
+    arguments: Raw = Raw(b"")
+    meta: dict[str, Raw] | UnsetType = UNSET
+
+
+class _Request(Struct, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    id: int | str
+    method: Literal["tools/call"]
+    params: _Params
+
+
+class _Client(Struct):
+    name: str
+
+
+_decode = msgspec.json.Decoder(_Request).decode
+_decode_token = msgspec.json.Decoder(int | str).decode
+_decode_client = msgspec.json.Decoder(_Client).decode
+
+
+class Lane:
+    """The short way for proxied calls."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+        self._accepted: OrderedDict[Envelope, str | None] = OrderedDict()
+        self._running: dict[tuple[str, int | str], asyncio.Task[Any]] = {}
+
+    async def serve(self, arrived: Arrived, receive: Receive, send: Send) -> bool:
+        """Answer the request and say True, or leave it untouched and say False."""
+        headers, caller, session = arrived.headers, arrived.caller, arrived.session
+        request = _read(arrived.body)
+        if request is None or not _plain(headers):
+            return False
+        meta = request.params.meta
+        token = _token(meta)
+        if token is None:
+            return False
+        if session is not None:
+            if headers.raw(b"mcp-protocol-version") not in HANDSHAKE:
+                return False
+            start_headers = [(b"mcp-session-id", session.id.encode())]
+        else:
+            found = _modern_envelope(headers, request, meta)
+            if found is None or found not in self._accepted:
+                return False
+            self._accepted.move_to_end(found)
+            caller = msgspec.structs.replace(caller, client_name=self._accepted[found])
+            start_headers = []
+        exchange = _Exchange(receive, send, start_headers, None if token is UNSET else token)
+        await self._run(exchange, request, caller, arrived)
+        return True
+
+    async def _run(self, exchange: _Exchange, request: _Request, caller: Caller, arrived: Arrived) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        place = (arrived.session.id, request.id) if arrived.session is not None else None
+        if place is not None:
+            self._running[place] = task
+        try:
+            result = await exchange.run(
+                lambda progress: self._dispatch(
+                    request.params.name, bytes(request.params.arguments) or b"{}", caller, arrived.request_id, progress
+                )
+            )
+        except asyncio.CancelledError:
+            if exchange.gone or task.uncancel() > 0:
+                raise
+            # `notifications/cancelled` named this call; the handshake era still owes it an answer.
+            await exchange.finish(envelope.failure(request.id, _REQUEST_CANCELLED, "Request cancelled"))
+        else:
+            await exchange.finish(envelope.answer(request.id, result))
+        finally:
+            if place is not None and self._running.get(place) is task:
+                del self._running[place]
+
+    def cancel(self, session_id: str, request_id: int | str) -> None:
+        """A client of the handshake era gave up one of its calls."""
+        task = self._running.pop((session_id, request_id), None)
+        if task is not None:
+            task.cancel()
+
+    def learn(self, headers: Headers, body: bytes, status: int) -> None:
+        """The SDK answered a request: where it took a modern envelope, the lane may take the same one next time."""
+        if status != 200 or headers.raw(b"mcp-protocol-version") != MODERN or len(body) > 4 * _MAX_ENVELOPE_BYTES:
+            return
+        request = _read(body)
+        if request is None or not _plain(headers):
+            return
+        found = _modern_envelope(headers, request, request.params.meta)
+        if found is None:
+            return
+        while len(self._accepted) >= _MAX_ENVELOPES:
+            self._accepted.popitem(last=False)
+        self._accepted[found] = _client_name(request.params.meta)
+
+
+Envelope = tuple[tuple[str, bytes], ...]
+
+
+def _read(body: bytes) -> _Request | None:
+    try:
+        request = _decode(body)
+        if not body.isascii():
+            body.decode()
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    arguments = bytes(request.params.arguments)
+    return request if arguments[:1] in (b"", b"{") else None
+
+
+def _plain(headers: Headers) -> bool:
+    if headers.repeated & _ROUTING or headers.raw(b"content-type").lower() not in _JSON_TYPES:
+        return False
+    accept = headers.raw(b"accept").lower()
+    if b"application/json" not in accept or b"text/event-stream" not in accept:
+        return False
+    return not any(name.startswith(b"mcp-param-") for name in headers.names())
+
+
+def _token(meta: dict[str, Raw] | UnsetType) -> int | str | UnsetType | None:
+    """The progress token, UNSET where none is asked for, None where it is nothing the lane knows."""
+    if meta is UNSET or "progressToken" not in meta:
+        return UNSET
+    try:
+        token: int | str = _decode_token(meta["progressToken"])
+    except msgspec.MsgspecError:
+        return None
+    return token
+
+
+def _modern_envelope(headers: Headers, request: _Request, meta: dict[str, Raw] | UnsetType) -> Envelope | None:
+    """What identifies a client's envelope, where headers and body say the same."""
+    if (
+        meta is UNSET
+        or headers.raw(b"mcp-protocol-version") != MODERN
+        or headers.raw(b"mcp-method") != b"tools/call"
+        or headers.raw(b"mcp-name") != request.params.name.encode()
+        or bytes(meta.get(_VERSION_KEY, b"")) != b'"2026-07-28"'
+    ):
+        return None
+    parts = tuple(sorted((key, bytes(value)) for key, value in meta.items() if key != "progressToken"))
+    return parts if sum(len(value) for _, value in parts) <= _MAX_ENVELOPE_BYTES else None
+
+
+def _client_name(meta: dict[str, Raw] | UnsetType) -> str | None:
+    if meta is UNSET or _CLIENT_KEY not in meta:
+        return None
+    with contextlib.suppress(msgspec.MsgspecError):
+        return _decode_client(meta[_CLIENT_KEY]).name
+    return None
+
+
+class _Exchange:
+    """One request's answer: JSON, or a stream of events from the first progress on."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        headers: list[tuple[bytes, bytes]],
+        token: int | str | None,
+    ) -> None:
+        self._receive = receive
+        self._send = send
+        self._headers = headers
+        self._token = token
+        self._reports: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_MAX_REPORTS)
+        self._streaming: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self.gone = False
+
+    async def run(self, dispatch: Callable[[Callable[[bytes], None] | None], Any]) -> bytes:
+        """Make the call; a client that leaves ends it."""
+        loop = asyncio.get_running_loop()
+        # Most calls are over before a client could leave: those never pay for the watch.
+        watch = loop.call_later(_WATCH_AFTER, self._watch, asyncio.current_task())
+        try:
+            result: bytes = await dispatch(self._report if self._token is not None else None)
+            return result
+        finally:
+            watch.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def _watch(self, call: asyncio.Task[Any] | None) -> None:
+        async def wait() -> None:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+            self.gone = True
+            if call is not None:
+                call.cancel()
+
+        self._watching = asyncio.create_task(wait())
+
+    def _report(self, params: bytes) -> None:
+        """Pass a progress report on under the client's own token."""
+        report = envelope.as_dict(params)
+        report["progressToken"] = self._token
+        self._put(envelope.notification("notifications/progress", envelope.encode(report)))
+        if self._streaming is None:
+            self._streaming = asyncio.create_task(self._stream())
+
+    def _put(self, report: bytes | None) -> None:
+        if self._reports.full():  # a client that reads too slowly gets the newest
+            self._reports.get_nowait()
+        self._reports.put_nowait(report)
+
+    async def _stream(self) -> None:
+        headers = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-cache, no-transform"),
+            (b"x-accel-buffering", b"no"),
+            *self._headers,
+        ]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        while (report := await self._reports.get()) is not None:
+            await self._send({"type": "http.response.body", "body": _event(report), "more_body": True})
+
+    async def finish(self, message: bytes) -> None:
+        """Send the answer, behind whatever progress is still under way."""
+        if self._streaming is None:
+            length = str(len(message)).encode()
+            headers = [(b"content-type", b"application/json"), (b"content-length", length), *self._headers]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            await self._send({"type": "http.response.body", "body": message})
+            return
+        self._put(None)
+        async with asyncio.timeout(_STALLED):
+            await self._streaming
+        await self._send({"type": "http.response.body", "body": _event(message)})
+
+
+def _event(message: bytes) -> bytes:
+    return b"event: message\r\ndata: %s\r\n\r\n" % envelope.one_line(message)

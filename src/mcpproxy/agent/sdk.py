@@ -1,0 +1,244 @@
+"""How does the official SDK serve us? It owns the protocol; what it serves is ours, byte for byte.
+
+The SDK dumps results through its models, which changes numbers and drops keys. So a handler hands it a one-time
+placeholder, and whoever writes the answer out (`agent.http`, `agent.stdio`) puts the raw result in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import mcp_types as types
+import msgspec
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+import mcpproxy
+from mcpproxy.agent.descriptions import INSTRUCTIONS
+from mcpproxy.wire import envelope
+
+if TYPE_CHECKING:
+    from mcp.server.session import ServerSession
+
+    from mcpproxy.calls.model import Caller
+
+log = logging.getLogger(__name__)
+
+MARK = b"mcpproxy-result-"
+_MAX_WAITING = 10_000
+_RESOURCE_NOT_FOUND = types.INVALID_PARAMS
+
+
+class UnknownTool(Exception):
+    """No built-in tool has that name."""
+
+
+class Incoming(Protocol):
+    """What a transport knows about the request that the SDK hands to a handler."""
+
+    caller: Caller
+    request_id: str
+    arguments: bytes
+    """The raw `arguments` of a tools/call."""
+
+
+Dispatch = Callable[[str, bytes, "Caller", str, Callable[[bytes], None] | None], Awaitable[bytes]]
+"""Run a built-in tool: name, raw arguments, caller, request id, progress; returns the raw result."""
+
+
+class Placeholders:
+    """Raw results on their way past the SDK."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, bytes] = {}
+
+    def hide(self, result: bytes) -> types.CallToolResult:
+        """Keep a raw result and return what the SDK may dump in its stead."""
+        mark = MARK + secrets.token_hex(16).encode()
+        while len(self._waiting) >= _MAX_WAITING:  # answers whose client left before they were written
+            self._waiting.pop(next(iter(self._waiting)))
+        self._waiting[mark] = result
+        return types.CallToolResult(content=[types.TextContent(type="text", text=mark.decode())])
+
+    def restore(self, message: bytes) -> bytes:
+        """One JSON-RPC message of the SDK, with the raw result where a placeholder stood."""
+        at = message.find(MARK)
+        if at < 0:
+            return message
+        result = self._waiting.pop(message[at : at + len(MARK) + 32], None)
+        if result is None:
+            return message
+        request_id = msgspec.json.decode(message, type=_Answer).id
+        return envelope.answer(request_id, result)
+
+
+class _Answer(msgspec.Struct):
+    id: int | str
+
+
+class AgentServer(Server[dict[str, Any]]):
+    """The SDK's server with our handlers."""
+
+    def __init__(
+        self,
+        *,
+        list_tools: Callable[[Caller], list[dict[str, Any]]],
+        dispatch: Dispatch,
+        placeholders: Placeholders,
+        incoming: Callable[[ServerRequestContext[Any, Any]], Incoming],
+    ) -> None:
+        self._list_tools = list_tools
+        self._dispatch = dispatch
+        self._placeholders = placeholders
+        self._incoming = incoming
+        self._bus = InMemorySubscriptionBus()
+        self._listeners = ListenHandler(self._bus)
+        self._sessions: dict[str | None, ServerSession] = {}
+        lists = CacheHint(ttl_ms=0, scope="private")
+        super().__init__(
+            "mcpproxy",
+            version=mcpproxy.__version__,
+            title="mcpproxy",
+            instructions=INSTRUCTIONS,
+            cache_hints={"tools/list": lists, "resources/list": lists, "prompts/list": lists},
+            get_tool_input_schema=_no_param_headers,
+            on_list_tools=self._on_list_tools,
+            on_call_tool=self._on_call_tool,
+            on_list_resources=_no_resources,
+            on_list_resource_templates=_no_templates,
+            on_read_resource=_no_resource,
+            on_list_prompts=_no_prompts,
+            on_subscriptions_listen=self._listeners,
+        )
+        self.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        self.add_notification_handler("notifications/initialized", types.NotificationParams, self._on_initialized)
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Announce that the tool list may change, which the SDK does not do by itself."""
+        return super().create_initialization_options(
+            notification_options or NotificationOptions(tools_changed=True), experimental_capabilities, extensions
+        )
+
+    async def _on_initialized(self, ctx: ServerRequestContext[Any, Any], params: types.NotificationParams) -> None:
+        self._sessions[self._incoming(ctx).caller.session_id] = ctx.session
+
+    def forget(self, session_id: str) -> None:
+        """The session is closed: nobody is left there to be told of anything."""
+        self._sessions.pop(session_id, None)
+
+    async def tools_changed(self) -> None:
+        """Tell every client, in both eras, to list the tools again."""
+        await self._bus.publish(ToolsListChanged())
+        await asyncio.gather(*(self._tell(session) for session in tuple(self._sessions.values())))
+
+    async def _tell(self, session: ServerSession) -> None:
+        try:
+            async with asyncio.timeout(5):
+                await session.send_tool_list_changed()
+        except Exception as error:  # a client that went away costs nobody else the news
+            log.debug("a client could not be told of new tools: %s", error)
+
+    def close(self) -> None:
+        """End the streams that clients listen on."""
+        self._listeners.close()
+
+    async def _on_list_tools(
+        self, ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        if params is not None and params.cursor is not None:
+            raise MCPError(types.INVALID_PARAMS, "Unknown cursor: the list has one page")
+        tools = self._list_tools(self._incoming(ctx).caller)
+        return types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools])
+
+    async def _on_call_tool(
+        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        incoming = self._incoming(ctx)
+        reports = _Reports(ctx.session) if ctx.meta is not None and ctx.meta.get("progress_token") is not None else None
+        try:
+            result = await self._dispatch(
+                params.name,
+                incoming.arguments,
+                incoming.caller,
+                incoming.request_id,
+                reports.put if reports is not None else None,
+            )
+        except UnknownTool as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        finally:
+            if reports is not None:
+                await reports.close()
+        return self._placeholders.hide(result)
+
+
+class _Reports:
+    """Progress on its way to a client, in order, the newest where the client is slow."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=100)
+        self._task = asyncio.create_task(self._run())
+
+    def put(self, params: bytes) -> None:
+        """Take one report of the upstream."""
+        if self._queue.full():
+            self._queue.get_nowait()
+        self._queue.put_nowait(params)
+
+    async def _run(self) -> None:
+        while (params := await self._queue.get()) is not None:
+            report = envelope.as_dict(params)
+            await self._session.report_progress(report["progress"], report.get("total"), report.get("message"))
+
+    async def close(self) -> None:
+        """Let what is queued go out, but wait for no one who does not read."""
+        if self._queue.full():
+            self._queue.get_nowait()
+        self._queue.put_nowait(None)
+        _, pending = await asyncio.wait({self._task}, timeout=1)
+        for task in pending:
+            task.cancel()
+
+
+def is_modern(protocol_version: str) -> bool:
+    """Whether a protocol revision is of the era without handshake."""
+    return protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _no_param_headers(name: str) -> Mapping[str, Any] | None:
+    # None of the built-in tools mirrors an argument into a header; without this the SDK lists on every call.
+    return None
+
+
+async def _no_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=[])
+
+
+async def _no_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=[])
+
+
+async def _no_resource(ctx: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    raise MCPError(_RESOURCE_NOT_FOUND, "Resource not found", {"uri": str(params.uri)})
+
+
+async def _no_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
+    return types.ListPromptsResult(prompts=[])
+
+
+async def _set_level(ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    return types.EmptyResult()

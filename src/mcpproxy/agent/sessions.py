@@ -1,0 +1,65 @@
+"""Which handshake-era sessions are open? Ours to say, since the lane beside the SDK keeps them busy unseen by it."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+IDLE_SECONDS = 3600.0
+
+
+class Session(Struct):
+    """One session that the SDK opened."""
+
+    id: str
+    owner: str
+    """The key of the caller that opened it: nobody else may use it."""
+    client_name: str | None
+    in_use: int = 0
+    used_at: float = 0.0
+
+
+class Sessions:
+    """The open sessions, least recently used first."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(tuple(self._open.values()))
+
+    def add(self, session_id: str, owner: str, client_name: str | None) -> None:
+        """The SDK opened a session."""
+        self._open[session_id] = Session(session_id, owner, client_name, used_at=time.monotonic())
+
+    def get(self, session_id: str) -> Session | None:
+        """An open session."""
+        return self._open.get(session_id)
+
+    def forget(self, session_id: str) -> None:
+        """The session is closed."""
+        self._open.pop(session_id, None)
+
+    def begin(self, session: Session) -> None:
+        """A request of this session is under way."""
+        session.in_use += 1
+
+    def end(self, session: Session) -> None:
+        """It is done."""
+        session.in_use -= 1
+        session.used_at = time.monotonic()
+        if session.id in self._open:
+            self._open.move_to_end(session.id)
+
+    def overdue(self, keep: int, idle: float = IDLE_SECONDS) -> list[Session]:
+        """Sessions to close: those idle for too long, and the longest idle ones above the number to keep."""
+        idle_ones = [session for session in self._open.values() if session.in_use == 0]
+        surplus = max(len(self._open) - keep, 0)
+        deadline = time.monotonic() - idle
+        return [session for place, session in enumerate(idle_ones) if place < surplus or session.used_at < deadline]

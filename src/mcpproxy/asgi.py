@@ -1,0 +1,117 @@
+"""What do all HTTP faces need of a request? Its headers, its body within bounds, and a short way to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
+BODY_SECONDS = 30.0
+"""How long a client may take to send a body."""
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,128}\Z")
+
+
+class BodyTooLarge(Exception):
+    """The request body is over the limit."""
+
+    status = 413
+
+
+class BodyTooSlow(Exception):
+    """The request body did not come in time."""
+
+    status = 408
+
+
+class Gone(Exception):
+    """The client left."""
+
+
+class Headers:
+    """A request's headers by lower-case name; knows when one is given twice."""
+
+    __slots__ = ("_values", "repeated")
+
+    def __init__(self, scope: Scope) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self.repeated: set[bytes] = set()
+        for name, value in scope["headers"]:
+            if name in self._values:
+                self.repeated.add(name)
+            self._values[name] = value
+
+    def get(self, name: bytes) -> str | None:
+        """The (last) value of a header."""
+        value = self._values.get(name)
+        return value.decode("latin-1") if value is not None else None
+
+    def raw(self, name: bytes) -> bytes:
+        """The (last) value of a header, or nothing."""
+        return self._values.get(name, b"")
+
+    def names(self) -> Iterable[bytes]:
+        """Every header's name."""
+        return self._values
+
+    def request_id(self) -> str | None:
+        """The caller's own id for this request, where it has the right form."""
+        value = self._values.get(b"x-request-id")
+        return value.decode() if value is not None and _REQUEST_ID.match(value) else None
+
+
+async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes:
+    """The whole request body, within a size and a time."""
+    declared = headers.raw(b"content-length")
+    if declared.isdigit() and int(declared) > limit:
+        raise BodyTooLarge(_too_large(limit))
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise Gone
+                part = message.get("body", b"")
+                size += len(part)
+                if size > limit:
+                    raise BodyTooLarge(_too_large(limit))
+                parts.append(part)
+                if not message.get("more_body"):
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+    except TimeoutError:
+        raise BodyTooSlow(f"The request body did not arrive within {BODY_SECONDS:g} s.") from None
+
+
+def _too_large(limit: int) -> str:
+    return f"The request body is larger than max_request_bytes ({limit} bytes)."
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives a body which was read already, then goes on with the real one."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def respond(send: Send, status: int, body: Any, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """Answer with a JSON body."""
+    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    length = str(len(data)).encode()
+    start = [(b"content-type", b"application/json"), (b"content-length", length), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": start})
+    await send({"type": "http.response.body", "body": data})

@@ -1,0 +1,142 @@
+"""What did the tool answer? A view of a raw result, and the few ways in which it may be changed on its way."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcpproxy.calls.spans import members, replaced, without
+from mcpproxy.policy.verdict import Refusal
+
+
+class NotAResult(ValueError):
+    """The upstream's answer is no tool result."""
+
+
+class ResultView(Struct, rename="camel"):
+    """The parts of a tool result that we look at; all of it stays raw."""
+
+    content: Raw = Raw(b"")
+    structured_content: Raw = Raw(b"")
+    is_error: bool = False
+    result_type: str = "complete"
+
+
+class TextBlock(Struct):
+    """A content block, as far as it matters whether it is a text."""
+
+    type: str = ""
+    text: str = ""
+
+
+_view = msgspec.json.Decoder(ResultView).decode
+_blocks = msgspec.json.Decoder(list[Raw]).decode
+_text_block = msgspec.json.Decoder(TextBlock).decode
+
+
+def view(result: bytes) -> ResultView:
+    """Look at a raw result without changing a byte of it."""
+    try:
+        return _view(result)
+    except (msgspec.MsgspecError, RecursionError):
+        return _view_tolerantly(result)
+
+
+def _view_tolerantly(result: bytes) -> ResultView:
+    """For what msgspec refuses though others write it, such as half an emoji."""
+    try:
+        text = result.decode()
+        found = members(text)
+    except (ValueError, RecursionError) as error:
+        raise NotAResult(f"the result cannot be read: {error}") from None
+
+    def raw(key: str) -> Raw:
+        return Raw(text[found[key].start : found[key].end].encode()) if key in found else Raw(b"")
+
+    is_error, result_type = bytes(raw("isError")), bytes(raw("resultType"))
+    if is_error not in (b"", b"true", b"false"):
+        raise NotAResult("isError is neither true nor false")
+    return ResultView(
+        raw("content"),
+        raw("structuredContent"),
+        is_error == b"true",
+        "complete" if result_type in (b"", b'"complete"') else result_type.decode().strip('"'),
+    )
+
+
+def structured(shown: ResultView) -> bytes | None:
+    """The raw structuredContent, or None where there is none."""
+    data = bytes(shown.structured_content)
+    return None if data in (b"", b"null") else data
+
+
+def has_long_text(shown: ResultView, limit: int) -> bool:
+    """Whether the content could hold a text block over the limit; says no quickly to nearly all."""
+    return limit > 0 and len(bytes(shown.content)) > limit
+
+
+def blocks(shown: ResultView) -> list[bytes]:
+    """The content blocks, each raw."""
+    try:
+        return [bytes(block) for block in _blocks(shown.content)]
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+
+
+def text_of(block: bytes) -> str | None:
+    """The text of a text block; None for every other kind."""
+    try:
+        read = _text_block(block)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return read.text if read.type == "text" else None
+
+
+def with_text(block: bytes, text: str) -> bytes:
+    """The same block with another text, all else untouched."""
+    source = block.decode()
+    return replaced(source, members(source)["text"], _quoted(text)).encode()
+
+
+def with_content(result: bytes, content: list[bytes]) -> bytes:
+    """The same result with other content blocks, all else untouched."""
+    source = result.decode()
+    return replaced(source, members(source)["content"], f"[{','.join(b.decode() for b in content)}]").encode()
+
+
+def without_structured(result: bytes) -> bytes:
+    """The same result without structuredContent, for a client that takes only objects there."""
+    source = result.decode()
+    return without(source, members(source)["structuredContent"]).encode()
+
+
+def complete(result: bytes) -> bytes:
+    """The same result with the `resultType` that 2026-07-28 asks for, where an older upstream left it out."""
+    body = result.lstrip()[1:]
+    comma = b"" if body.lstrip().startswith(b"}") else b","
+    return b'{"resultType":"complete"' + comma + body
+
+
+def refused(refusal: Refusal) -> bytes:
+    """A refusal as the tool result that an agent gets."""
+    return msgspec.json.encode(
+        {
+            "content": [{"type": "text", "text": refusal.message}],
+            "structuredContent": {"error": refusal},
+            "isError": True,
+            "resultType": "complete",
+        }
+    )
+
+
+def plain(value: object) -> bytes:
+    """A result of our own tools: the value as structured content and as text."""
+    body = msgspec.json.encode(value)
+    return b'{"content":[{"type":"text","text":%s}],"structuredContent":%s,"isError":false,"resultType":"complete"}' % (
+        msgspec.json.encode(body.decode()),
+        body,
+    )
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
