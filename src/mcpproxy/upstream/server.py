@@ -72,7 +72,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """What the rest of the house lends to every server."""
 
     settings: Callable[[], Config]
-    expand: Callable[[Server], Server]
+    expand: Callable[[Server], Awaitable[Server]]
     """Fills in the secrets; raises CannotConnect where one is missing."""
     reaper: Reaper
     slots: asyncio.Semaphore
@@ -176,7 +176,7 @@ class Upstream:
         self._set(State.CONNECTING, "")
         login: Login | None = None
         try:
-            server = self._around.expand(self.server)
+            server = await self._around.expand(self.server)
             login = self._around.login(server)
             await self._stay(self._link(server, login))
         except Unauthorized as error:

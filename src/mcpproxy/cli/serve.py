@@ -1,0 +1,128 @@
+"""How is the proxy started from a terminal? Every reason not to start is one line and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from mcpproxy.cli import errors
+from mcpproxy.cli.logs import set_up_logging
+from mcpproxy.cli.options import Options
+from mcpproxy.config.errors import ConfigAccessError, ConfigError
+from mcpproxy.config.files import private_dir
+from mcpproxy.config.load import Loaded, create_default, data_dir, load, open_config, parse
+from mcpproxy.config.mask import Masker
+from mcpproxy.config.write import with_api_key
+
+if TYPE_CHECKING:
+    from mcpproxy.app import App
+
+log = logging.getLogger(__name__)
+
+
+def serve(options: Options, *, listen: str | None, stdio: bool, demo: bool) -> None:
+    """Run until a signal or, on stdio, until stdin ends."""
+    as_json = options.output == "json"
+    with _throw_away(demo) as scratch:
+        try:
+            loaded = _load(options, scratch, listen, stdio=stdio)
+            home = scratch or data_dir(options.data_dir)
+            private_dir(home)
+        except ConfigError as error:
+            errors.fail(errors.CONFIG, str(error), as_json=as_json)
+        except ConfigAccessError as error:
+            errors.fail(errors.PERMISSION, str(error), as_json=as_json)
+        except OSError as error:
+            errors.fail(errors.PERMISSION, f"the data directory cannot be used: {error}", as_json=as_json)
+        masker = Masker()
+        set_up_logging(options.log_level or loaded.config.log_level, masker)
+        for warning in loaded.warnings:
+            log.warning("%s", warning)
+        _run(loaded, home, masker, as_json=as_json, demo=demo)
+
+
+@contextlib.contextmanager
+def _throw_away(demo: bool) -> Iterator[Path | None]:
+    if not demo:
+        yield None
+        return
+    scratch = Path(tempfile.mkdtemp(prefix="mcpproxy-demo-"))
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _load(options: Options, scratch: Path | None, listen: str | None, *, stdio: bool) -> Loaded:
+    if scratch is not None and options.config is None:
+        path = scratch / "mcp_config.json"
+        create_default(path)
+        loaded = load(path)
+    else:
+        loaded = open_config(options.config)
+    loaded = with_api_key(loaded)
+    if stdio:
+        return structs.replace(loaded, config=structs.replace(loaded.config, listen=""))
+    if listen is not None:
+        parse({"listen": listen})  # refuses what the file would refuse, in the same words
+        return structs.replace(loaded, config=structs.replace(loaded.config, listen=listen))
+    return loaded
+
+
+def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: bool) -> None:
+    from mcpproxy.listen import CannotListen, PortInUse, open_socket
+
+    try:
+        sockets = [open_socket(loaded.config.listen)] if loaded.config.listen else []
+    except PortInUse as error:
+        errors.fail(errors.PORT_IN_USE, str(error), as_json=as_json)
+    except CannotListen as error:
+        errors.fail(errors.FAILED, str(error), as_json=as_json)
+
+    import uvloop
+
+    from mcpproxy.app import App, demo_server
+    from mcpproxy.storage.errors import StorageLocked, StorageUnreadable
+
+    app = App(loaded, home, masker, extra=(demo_server(),) if demo else ())
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(app, sockets, demo=demo))
+    except (StorageLocked, StorageUnreadable) as error:
+        errors.fail(errors.DATABASE, str(error), as_json=as_json)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+async def _serve(app: App, sockets: list[socket.socket], *, demo: bool) -> None:
+    from mcpproxy.listen import HostCheck, address_of, serve_http
+
+    async with app.running():
+        if not sockets:
+            await app.agent.serve_stdio()
+            return
+        sys.stdout.write(_welcome(app, address_of(sockets[0]), demo=demo))
+        sys.stdout.flush()
+        await serve_http(HostCheck(app, lambda: app.config), sockets, lambda: app.agent.in_flight)
+
+
+def _welcome(app: App, address: str, *, demo: bool) -> str:
+    lines = [
+        f"mcpproxy is running.  MCP endpoint: {address}/mcp",
+        f"  Claude Code:  claude mcp add --transport http mcpproxy {address}/mcp",
+        f'  Cursor, VS Code and others:  {{"mcpServers": {{"mcpproxy": {{"url": "{address}/mcp"}}}}}}',
+        f"  Configuration: {app.loaded.path}",
+    ]
+    if demo:
+        lines.append("  Demo server `demo`: a box of notes. Nothing of this session is kept. Stop with Ctrl-C.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,202 @@
+"""Where do we listen, and whom do we let in? Sockets, the HTTP server's bounds, and the check of Host and Origin."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from mcpproxy.asgi import Headers, respond
+from mcpproxy.config.models import Config, is_loopback
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+HEADER_SECONDS = 15.0
+"""How long a client may take to send a request's headers."""
+DRAIN_SECONDS = 2.5
+"""How long calls under way may take to finish once we are asked to stop."""
+_LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
+_BACKLOG = 2048
+
+
+class CannotListen(Exception):
+    """The address is not to be had."""
+
+
+class PortInUse(CannotListen):
+    """Somebody else has the port."""
+
+
+def parse_address(listen: str) -> tuple[str, int]:
+    """Host and port of a `listen` setting; without a host it is this machine alone."""
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def open_socket(listen: str) -> socket.socket:
+    """A listening TCP socket, or one sentence on why there is none."""
+    host, port = parse_address(listen)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        opened = socket.socket(family, kind, protocol)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and host == "::":
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        opened.bind(address)
+        opened.listen(_BACKLOG)
+        opened.setblocking(False)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"port {port} on {host} is in use. Stop the other program, or choose another port with --listen."
+            ) from None
+        raise CannotListen(f"cannot listen on {listen}: {error.strerror or error}") from None
+    return opened
+
+
+def address_of(opened: socket.socket) -> str:
+    """Where a socket really listens, for a person to open."""
+    host, port = opened.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{port}"
+
+
+class HostCheck:
+    """Turns away requests under a foreign name: a web page that points its own name at us must get nowhere."""
+
+    def __init__(self, app: ASGIApp, settings: Callable[[], Config]) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what is addressed to us."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope)
+        host = headers.get(b"host")
+        if host is None or b"host" in headers.repeated or not self._known(_hostname(host)):
+            await respond(send, 421, {"error": "This host name is not served here; add it to trusted_hosts."})
+            return
+        origin = headers.get(b"origin")
+        if origin is not None and not self._may_ask(origin, host, scope["path"]):
+            await respond(send, 403, {"error": "Requests from this origin are refused."})
+            return
+        await self._app(scope, receive, send)
+
+    def _may_ask(self, origin: str, host: str, path: str) -> bool:
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            return False
+        # Agents that run in a page of this machine may speak MCP; everything else is for our own pages alone.
+        return self._known(parts.hostname or "") if path.startswith("/mcp") else parts.netloc == host
+
+    def _known(self, name: str) -> bool:
+        config = self._settings()
+        if name in _LOOPBACK_NAMES:
+            return True
+        listen_host = parse_address(config.listen)[0].lower() if config.listen else ""
+        if name == listen_host or any(_covers(trusted.lower(), name) for trusted in config.trusted_hosts):
+            return True
+        # Rebinding needs a name. Where others may reach us, a bare address is us.
+        return not is_loopback(config.listen) and _is_address(name)
+
+
+def _hostname(host: str) -> str:
+    with contextlib.suppress(ValueError):
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    return ""
+
+
+def _covers(trusted: str, name: str) -> bool:
+    return name.endswith(trusted[1:]) if trusted.startswith("*.") else name == _hostname(trusted)
+
+
+def _is_address(name: str) -> bool:
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(name)
+        return True
+    return False
+
+
+class _Protocol(HttpToolsProtocol):
+    """The HTTP server's protocol with a deadline for headers, which uvicorn does not have."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_headers()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        self._forget_deadline()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def _await_headers(self) -> None:
+        self._forget_deadline()
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+async def serve_http(app: ASGIApp, sockets: list[socket.socket], busy: Callable[[], int]) -> None:
+    """Serve until a signal comes, then let the calls under way finish, and stop."""
+    config = uvicorn.Config(
+        app,
+        http=_Protocol,
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=int(DRAIN_SECONDS) + 1,
+        backlog=_BACKLOG,
+    )
+    server = uvicorn.Server(config)
+    drain = asyncio.create_task(_drain(server, busy))
+    try:
+        await server.serve(sockets=sockets)
+    finally:
+        drain.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await drain
+
+
+async def _drain(server: Any, busy: Callable[[], int]) -> None:
+    """Once asked to stop, wait for calls only: streams that clients merely listen on would hold us for ever."""
+    while not server.should_exit:  # uvicorn offers a flag, not an event
+        await asyncio.sleep(0.1)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + DRAIN_SECONDS
+    while busy() and loop.time() < deadline:
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)  # the last answers are on their way out
+    server.force_exit = True
