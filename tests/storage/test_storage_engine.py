@@ -110,7 +110,7 @@ def test_sqlite_syncs_as_durability_says(durability: str, synchronous: int, tmp_
     assert pragma(storage, "auto_vacuum") == 2
     assert pragma(storage, "synchronous") == synchronous
     with storage.engine.connect() as connection:
-        storage.set_durability(connection, "power")
+        storage.set_durability(connection.connection.driver_connection, "power")
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
     storage.close()
 
@@ -121,7 +121,7 @@ def test_power_durability_overrules_a_lax_server(postgres_url: str, tmp_path: Pa
     with storage.engine.connect() as connection:
         assert connection.execute(text("SHOW synchronous_commit")).scalar() == "on"
         connection.rollback()
-        storage.set_durability(connection, "process")
+        storage.set_durability(connection.connection.driver_connection, "process")
         assert connection.execute(text("SHOW synchronous_commit")).scalar() == "off"
     storage.close()
 

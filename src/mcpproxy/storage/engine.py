@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -55,19 +55,21 @@ class Storage:
             with engine.begin() as connection:
                 yield connection
         except DBAPIError as error:
-            raise explain(error, self.location) from error
+            raise self.explain(error) from error
 
-    def set_durability(self, connection: Connection, durability: Durability) -> None:
-        """Make the commits of this connection, outside a transaction, survive the process or the machine."""
-        cursor = cast("Any", connection.connection).cursor()
+    def set_durability(self, driver_connection: Any, durability: Durability) -> None:
+        """Make the later commits of a connection survive the process, or the machine; not inside a transaction."""
         if self.dialect == "sqlite":
-            cursor.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
-        elif durability == "power":
-            cursor.execute("SET synchronous_commit TO on")
+            driver_connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
         else:
-            # The server's own default: PostgreSQL is another machine's business, and its operator's choice.
-            cursor.execute("SET synchronous_commit TO DEFAULT")
-        cursor.close()
+            # Below `power` it is the server's own default: what it survives is its operator's choice.
+            setting = "on" if durability == "power" else "DEFAULT"
+            driver_connection.execute(f"SET synchronous_commit TO {setting}")
+            driver_connection.commit()
+
+    def explain(self, error: Exception) -> Exception:
+        """One of our errors for one of a driver's, or the error itself where it speaks of something else."""
+        return explain(error, self.location)
 
     def close(self) -> None:
         """Give every pooled connection back."""

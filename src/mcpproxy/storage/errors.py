@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 _LOCKED: Final = ("database is locked", "database table is locked", "lock timeout", "could not obtain lock")
 _FULL: Final = ("database or disk is full", "no space left", "disk full", "could not extend file")
@@ -28,9 +28,13 @@ class StorageUnwritable(StorageError):
     """The database can be read, but takes nothing new."""
 
 
-def explain(error: DBAPIError, location: str) -> Exception:
-    """Turn a driver's error into ours, or give it back when it speaks of something else."""
-    reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+def explain(error: Exception, location: str) -> Exception:
+    """Turn the error of a driver, or SQLAlchemy's around it, into ours; give back any other."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    kinds = {kind.__name__ for kind in type(cause).__mro__}
+    if not kinds & {"DatabaseError", "InterfaceError"}:
+        return error
+    reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
     lower = reason.lower()
     if any(sign in lower for sign in _LOCKED):
         return StorageLocked(
@@ -50,7 +54,7 @@ def explain(error: DBAPIError, location: str) -> Exception:
             f"The database {location} cannot be read ({reason}). "
             "Check its path and permissions, or move it away to start with an empty one."
         )
-    if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
+    if kinds & {"OperationalError", "InterfaceError"}:
         return StorageUnreadable(
             f"The database {location} does not answer ({reason}). "
             "Check that it runs and that the `storage` setting is right."

@@ -1,0 +1,162 @@
+"""Is it on record yet? The journal's word, for those who may not answer before it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from mcpproxy.activity.chain import Statement
+from mcpproxy.activity.record import Record
+from mcpproxy.activity.writer import Job, Writer
+from mcpproxy.config.models import Activity
+from mcpproxy.storage.engine import Storage
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 10_000
+
+Result = TypeVar("Result")
+
+
+class RecordFailed(Exception):
+    """A record was not written, and what it is about must not go on without."""
+
+
+class JournalStats(Struct, frozen=True):
+    """How the journal is doing."""
+
+    written: int
+    """Records committed by this process."""
+    lost: int
+    """Records that could not be written while `activity.on_failure` was `allow`."""
+    waiting: int
+    failure: str | None
+    """Why the last attempt failed; None once one succeeded."""
+    head: Statement | None
+    """How far the chain goes, signed: kept elsewhere, it proves that nothing was cut off."""
+
+
+class Journal:
+    """Writes records durably. One per process; used from one event loop."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        data_dir: Path,
+        settings: Callable[[], Activity] = Activity,
+        mask: Callable[[str], str] = str,
+    ) -> None:
+        self._writer = Writer(storage, data_dir, settings, mask, self._answer)
+        self._settings = settings
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._listeners: list[Callable[[], None]] = []
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting = self._written = self._lost = 0
+        self._failure: str | None = None
+
+    async def start(self) -> None:
+        """Begin this process's chain; what earlier ones left open goes on record as interrupted."""
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._writer.start)
+        self._thread = threading.Thread(
+            target=self._writer.run, args=(self._jobs,), name="activity-writer", daemon=True
+        )
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Write what waits, close the chain with a signed end, and let the thread go."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        try:
+            await self._submit(Job(last=True))
+        except Exception as error:
+            log.warning("the activity log was not closed: %s", error)
+        await asyncio.to_thread(thread.join)
+
+    async def write(self, *records: Record) -> None:
+        """Return when the records are committed, all of them or none."""
+        await self._record(Job(records=records))
+
+    async def open_call(self, record: Record) -> None:
+        """Return when it is committed that this call is about to be made."""
+        await self._record(Job(opens=record))
+
+    async def close_call(self, record: Record, *more: Record) -> None:
+        """Return when the outcome of an opened call, and what else belongs to it, is committed."""
+        await self._record(Job(records=(record, *more), closes=record.id))
+
+    async def run(self, task: Callable[[Writer], Result]) -> Result:
+        """Do housekeeping in the writer's thread, in a transaction of its own."""
+        job = Job(task=task)
+        await self._submit(job)
+        result: Result = job.result
+        return result
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call this in the event loop after every commit that added records; gives what ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def stats(self) -> JournalStats:
+        """How the journal is doing."""
+        return JournalStats(self._written, self._lost, self._waiting, self._failure, self._writer.head)
+
+    async def _record(self, job: Job) -> None:
+        if self._thread is None:
+            self._fail(job, "The activity log is closed.")
+        elif self._waiting >= MOST_WAITING:
+            self._fail(job, f"{self._waiting} records wait to be written already; try again in a moment.")
+        else:
+            try:
+                await self._submit(job)
+            except Exception as error:
+                self._fail(job, str(error), error)
+
+    def _fail(self, job: Job, reason: str, error: Exception | None = None) -> None:
+        if self._settings().on_failure == "refuse":
+            self._failure = reason
+            raise RecordFailed(f"This cannot be put on record, and so is not done or answered. {reason}") from error
+        if self._failure is None:
+            log.error("records are being lost, as `activity.on_failure` allows: %s", reason)
+        self._failure = reason
+        self._lost += len(job.records)
+
+    async def _submit(self, job: Job) -> None:
+        assert self._loop is not None
+        job.future = self._loop.create_future()
+        self._waiting += 1
+        self._jobs.put(job)
+        # A caller that is cancelled here does not take its record along: the writer has it.
+        await job.future
+
+    def _answer(self, batch: list[Job], error: Exception | None) -> None:
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(self._resolve, batch, error)
+        except RuntimeError:
+            log.debug("the event loop ended before %d jobs were acknowledged", len(batch))
+
+    def _resolve(self, batch: list[Job], error: Exception | None) -> None:
+        self._waiting -= len(batch)
+        for job in batch:
+            if job.future.done():
+                continue
+            if error is None:
+                job.future.set_result(None)
+            else:
+                job.future.set_exception(error)
+        if error is None:
+            self._failure = None
+            added = sum(len(job.records) for job in batch)
+            self._written += added
+            for listener in self._listeners if added else ():
+                listener()

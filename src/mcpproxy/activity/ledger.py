@@ -1,0 +1,253 @@
+"""How do rows get into the database? Plain statements on one raw connection, which only the writer uses.
+
+Through SQLAlchemy each statement of a commit costs more than SQLite itself does (bench/activity), hence the driver's
+own cursor here, on a connection of the engine's pool.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec import Raw, Struct
+from sqlalchemy import PoolProxiedConnection
+
+from mcpproxy.activity.chain import GENESIS, Kind, Statement
+from mcpproxy.activity.prepare import derived
+from mcpproxy.activity.record import Linked, to_micros
+from mcpproxy.activity.tables import activity, activity_checkpoints, activity_counts, activity_index
+from mcpproxy.config.models import Activity
+from mcpproxy.storage.engine import Durability, Storage
+from mcpproxy.storage.errors import StorageUnreadable
+
+SPANS: Final = (3_600_000_000, 86_400_000_000, 1_000_000_000_000_000_000)
+"""The spans of time over which records are counted: an hour, a day, ever. In microseconds."""
+HOUR, DAY, EVER = SPANS
+
+COLUMNS: Final = tuple(column.name for column in activity.columns if column.name != "seq")
+
+# Any number, as long as every replica takes the same one.
+_ORDER_LOCK: Final = 0x6D63_7071
+_INDEXED: Final = tuple(column.name for column in activity_index.columns)
+_COUNTED: Final = ("type", "status", "server_name", "tool_name", "intent_type")
+_COUNTS_KEY: Final = ", ".join(column.name for column in activity_counts.primary_key.columns)
+_STATEMENT: Final = tuple(column.name for column in activity_checkpoints.columns)
+
+# The names in the statements are those of our own tables.
+_APPEND: Final = f"INSERT INTO activity ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+_OPEN: Final = "INSERT INTO activity_open_calls (id, writer, record) VALUES (?, ?, ?)"
+_CLOSE: Final = "DELETE FROM activity_open_calls WHERE id = ?"
+_STATE: Final = (
+    f"INSERT INTO activity_checkpoints ({', '.join(_STATEMENT)}) VALUES ({', '.join('?' * len(_STATEMENT))}) "  # noqa: S608
+    "ON CONFLICT (writer, kind) DO UPDATE SET position = excluded.position, hash = excluded.hash, "
+    "signed_at = excluded.signed_at, key = excluded.key, signature = excluded.signature"
+)
+_INDEX: Final = (
+    f"INSERT INTO activity_index ({', '.join(_INDEXED)}) "  # noqa: S608
+    f"SELECT {', '.join(_INDEXED)} FROM activity WHERE seq > ? AND seq <= ?"
+)
+_COUNT: Final = (
+    f"INSERT INTO activity_counts ({_COUNTS_KEY}, count) "  # noqa: S608
+    "SELECT spans.span, activity.timestamp / spans.span, "
+    + ", ".join(f"COALESCE(activity.{name}, '')" for name in _COUNTED)
+    + ", {sign}COUNT(*) FROM activity CROSS JOIN ("
+    + " UNION ALL ".join(f"SELECT {span} AS span" for span in SPANS)
+    + ") AS spans WHERE activity.seq > ? AND activity.seq <= ? GROUP BY 1, 2, 3, 4, 5, 6, 7 "
+    f"ON CONFLICT ({_COUNTS_KEY}) DO UPDATE SET count = activity_counts.count + excluded.count"
+)
+_FIND_TEXT: Final = (
+    "INSERT INTO activity_search (rowid, search) SELECT seq, search FROM activity WHERE seq > ? AND seq <= ?"
+)
+_FORGET_TEXT: Final = (
+    "INSERT INTO activity_search (activity_search, rowid, search) "
+    "SELECT 'delete', seq, search FROM activity WHERE seq > ? AND seq <= ?"
+)
+
+
+class Tail(Struct, frozen=True):
+    """Where a chain ends."""
+
+    position: int = 0
+    hash: bytes = GENESIS
+
+
+def row_of(record: Linked, prev_hash: bytes, hash_: bytes) -> tuple[Any, ...]:
+    """The values of COLUMNS."""
+    intent_type, search = derived(record)
+    return (
+        record.id,
+        record.type,
+        record.source,
+        record.server_name,
+        record.tool_name,
+        record.status,
+        record.error_message,
+        _text(record.arguments),
+        _text(record.response),
+        record.duration_ms,
+        to_micros(record.timestamp),
+        record.request_id,
+        record.session_id,
+        record.client_name,
+        _text(record.metadata),
+        record.writer,
+        record.position,
+        prev_hash,
+        hash_,
+        intent_type,
+        search,
+    )
+
+
+def _text(payload: Raw) -> str | None:
+    text = bytes(payload).decode()
+    return None if text == "null" else text
+
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116 - at every commit, where a Path would triple the cost
+    except FileNotFoundError:
+        return 0
+
+
+class Ledger:
+    """The writer's connection. It is opened when first needed and dropped after an error."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._sqlite = storage.dialect == "sqlite"
+        self._pooled: PoolProxiedConnection | None = None
+        self._connection: Any = None
+        self._durability: Durability | None = None
+        self._inode = 0
+
+    @property
+    def connection(self) -> Any:
+        """The driver's own connection."""
+        return self._connection
+
+    def connect(self, settings: Activity) -> bool:
+        """Make sure of a working connection as durable as the settings say; tells whether it is a new one."""
+        if self._sqlite and self._connection is not None:
+            self._check_file()
+        new = self._connection is None
+        if new:
+            self._pooled = self._storage.engine.raw_connection()
+            self._connection = self._pooled.driver_connection
+            self._durability = None
+            if self._sqlite:
+                self._inode = _inode(self._storage.location)
+            else:
+                # A replica that freezes inside a transaction must not stop the others.
+                self._connection.execute("SET idle_in_transaction_session_timeout = '10s'")
+                self._connection.execute("SET lock_timeout = '10s'")
+                self._connection.commit()
+        if settings.durability != self._durability:
+            self._storage.set_durability(self._connection, settings.durability)
+            self._durability = settings.durability
+        return new
+
+    def _check_file(self) -> None:
+        """SQLite would go on writing into a file that was deleted, and every record would be lost with it."""
+        if _inode(self._storage.location) == self._inode:
+            return
+        self.drop()
+        self._storage.engine.dispose()
+        if not _inode(self._storage.location):
+            raise StorageUnreadable(
+                f"The database {self._storage.location} was removed while mcpproxy ran. "
+                "Put it back, or restart mcpproxy to begin with an empty one."
+            )
+
+    def drop(self) -> None:
+        """Give up the connection, and with it whatever was not committed."""
+        if self._pooled is not None:
+            self._pooled.invalidate()
+            self._pooled.close()
+        self._pooled = self._connection = None
+
+    def begin(self) -> None:
+        """Begin a transaction, after every earlier one and before every later: rows are numbered as they commit."""
+        if self._sqlite:
+            self._connection.execute("BEGIN IMMEDIATE")
+        else:
+            self.execute("SELECT pg_advisory_xact_lock(?)", (_ORDER_LOCK,))
+
+    def commit(self) -> None:
+        """Make it last."""
+        self._connection.commit()
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """Run one statement, with `?` for each value, and give its cursor."""
+        return self._connection.execute(statement if self._sqlite else statement.replace("?", "%s"), values)
+
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for every row."""
+        if self._sqlite:
+            self._connection.executemany(statement, rows)
+        else:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(statement.replace("?", "%s"), rows)
+
+    def append(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows at the end."""
+        self.execute_many(_APPEND, rows)
+
+    def open_calls(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Note calls that the upstream is about to hear of."""
+        self.execute_many(_OPEN, rows)
+
+    def close_calls(self, ids: Iterable[str]) -> None:
+        """Forget calls that are on record now."""
+        self.execute_many(_CLOSE, [(id_,) for id_ in ids])
+
+    def state(self, statement: Statement) -> None:
+        """Keep a signed statement in place of the earlier one of its kind."""
+        self.execute(_STATE, tuple(getattr(statement, name) for name in _STATEMENT))
+
+    def statement(self, where: str, *values: Any) -> Statement | None:
+        """The statement that meets a condition."""
+        query = f"SELECT {', '.join(_STATEMENT)} FROM activity_checkpoints WHERE {where}"  # noqa: S608
+        row = self.execute(query, values).fetchone()
+        return Statement(**dict(zip(_STATEMENT, row, strict=True))) if row else None
+
+    def withdraw(self, writer: str, kind: Kind) -> None:
+        """Remove a statement that a later one stands for."""
+        self.execute("DELETE FROM activity_checkpoints WHERE writer = ? AND kind = ?", (writer, kind))
+
+    def tail(self, writer: str) -> Tail:
+        """Where this chain ends; retention may have taken all of its rows."""
+        row = self.execute(
+            "SELECT position, hash FROM activity WHERE writer = ? ORDER BY seq DESC LIMIT 1", (writer,)
+        ).fetchone()
+        row = (
+            row
+            or self.execute(
+                "SELECT position, hash FROM activity_checkpoints WHERE writer = ? AND kind = 'pruned'", (writer,)
+            ).fetchone()
+        )
+        return Tail(row[0], bytes(row[1])) if row else Tail()
+
+    def digest(self, most: int) -> int:
+        """Index, count and make searchable the oldest rows that are not yet; tells how many it did."""
+        done = self.execute("SELECT COALESCE(MAX(seq), 0) FROM activity_index").fetchone()[0]
+        upto, rows = self.execute(
+            "SELECT MAX(seq), COUNT(*) FROM (SELECT seq FROM activity WHERE seq > ? ORDER BY seq LIMIT ?) AS due",
+            (done, most),
+        ).fetchone()
+        if rows:
+            self.execute(_INDEX, (done, upto))
+            self.execute(_COUNT.format(sign=""), (done, upto))
+            if self._sqlite:
+                self.execute(_FIND_TEXT, (done, upto))
+        return int(rows)
+
+    def remove(self, upto: int) -> None:
+        """Remove the rows up to this one, which must be digested, from everywhere."""
+        if self._sqlite:
+            self.execute(_FORGET_TEXT, (0, upto))
+        self.execute(_COUNT.format(sign="-"), (0, upto))
+        self.execute("DELETE FROM activity_index WHERE seq <= ?", (upto,))
+        self.execute("DELETE FROM activity WHERE seq <= ?", (upto,))

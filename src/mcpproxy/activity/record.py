@@ -1,0 +1,119 @@
+"""What is put on record? One `Record` per thing that happened; a `Stored` one has its place in a chain."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, get_args
+
+from msgspec import DecodeError, Raw, Struct, field
+from msgspec.json import decode
+from ulid import LaxMonotonicPolicy, ULIDGenerator
+
+RecordType = Literal[
+    "tool_call",
+    "internal_tool_call",
+    "policy_decision",
+    "server_change",
+    "tool_change",
+    "config_change",
+    "system_start",
+    "system_stop",
+]
+Source = Literal["mcp", "cli", "api", "internal"]
+Status = Literal["success", "error", "blocked", "warning", "rejected", "interrupted"]
+IntentType = Literal["read", "write", "destructive"]
+
+TYPES: Final[tuple[str, ...]] = get_args(RecordType)
+STATUSES: Final[tuple[str, ...]] = get_args(Status)
+INTENT_TYPES: Final[tuple[str, ...]] = get_args(IntentType)
+
+NOTHING: Final = Raw(b"null")
+"""The payload of a record that has none."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_last_ms = 0
+
+
+def _clock_that_never_goes_back() -> int:
+    global _last_ms  # noqa: PLW0603 - one order of ids per process is the point
+    _last_ms = max(_last_ms, time.time_ns() // 1_000_000)
+    return _last_ms
+
+
+_ids: Final = ULIDGenerator(clock=_clock_that_never_goes_back, policy=LaxMonotonicPolicy())
+
+
+def new_id() -> str:
+    """A ULID that sorts after every one that this process made before."""
+    return str(_ids.generate())
+
+
+def now() -> datetime:
+    """The present moment in UTC."""
+    return datetime.now(UTC)
+
+
+def to_micros(moment: datetime) -> int:
+    """Microseconds since 1970, as the database keeps time."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """The moment that the database keeps as this number."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+class _Common(Struct, frozen=True, kw_only=True):
+    """What new and stored records share. The order of the fields is part of the chain: see docs/activity.md."""
+
+    id: str = field(default_factory=new_id)
+    type: RecordType
+    source: Source
+    server_name: str | None = None
+    tool_name: str | None = None
+    status: Status
+    error_message: str | None = None
+    arguments: Raw = NOTHING
+    """JSON as it came; masked and cut on its way into the database."""
+    response: Raw = NOTHING
+    duration_ms: float | None = None
+    timestamp: datetime = field(default_factory=now)
+    """When it began; with `duration_ms`, when it ended."""
+    request_id: str | None = None
+    session_id: str | None = None
+    client_name: str | None = None
+
+
+class Record(_Common, frozen=True, kw_only=True):
+    """One thing that happened, as the rest of the house hands it over."""
+
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """`intent`, `tool_variant`, `warnings`, `output_validation`, and what else belongs to the type."""
+
+
+class Linked(_Common, frozen=True, kw_only=True):
+    """A record as it goes into the database, with its place in its writer's chain. Its JSON is what is hashed."""
+
+    metadata: Raw
+    """Raw, since what was hashed must not be decoded and encoded again."""
+    writer: str
+    position: int
+
+
+class Stored(Linked, frozen=True, kw_only=True):
+    """A record as it is read back and exported, with the hashes that bind it to its predecessor."""
+
+    prev_hash: str
+    hash: str
+
+
+def decoded(json_text: Raw) -> Any:
+    """The value of a stored payload or of stored metadata, lone surrogates and large numbers included."""
+    data = bytes(json_text)
+    try:
+        return decode(data)
+    except (DecodeError, RecursionError):
+        return json.loads(data)

@@ -1,0 +1,268 @@
+"""How does a record become durable? One thread takes all that wait at the same moment and commits them together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.json import encode
+
+from mcpproxy.activity import succession
+from mcpproxy.activity.chain import Kind, Signer, Statement, link
+from mcpproxy.activity.lease import FileLease, Lease, SessionLease
+from mcpproxy.activity.ledger import Ledger, Tail, row_of
+from mcpproxy.activity.prepare import Mask, prepare
+from mcpproxy.activity.record import Linked, Record, now, to_micros
+from mcpproxy.config.models import Activity
+from mcpproxy.storage.engine import Storage
+from mcpproxy.storage.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+MOST_JOBS_PER_COMMIT: Final = 256
+# Long enough that a caller in a tight loop seldom waits behind the digest, short beside a person's patience.
+QUIET_SECONDS: Final = 0.05
+MOST_UNDIGESTED: Final = 2000
+DIGEST_ROWS: Final = 256
+QUIET_DIGEST_ROWS: Final = 1024
+MOST_UNSIGNED: Final = 1000
+UNSIGNED_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 1.0
+
+
+class Job(Struct, eq=False):
+    """What one caller waits for: all of it is committed, or nothing."""
+
+    records: tuple[Record, ...] = ()
+    opens: Record | None = None
+    closes: str | None = None
+    task: Callable[[Writer], Any] | None = None
+    """Housekeeping, in a transaction of its own."""
+    last: bool = False
+    result: Any = None
+    future: Any = None
+
+
+Answer = Callable[[list[Job], Exception | None], None]
+
+
+class _State(Struct, frozen=True):
+    """What a transaction changes here, and a failed one must not."""
+
+    tail: Tail = Tail()
+    undigested: int = 1  # not none, so that the first quiet moment looks at what an earlier run left
+    unsigned: int = 0
+    head: Statement | None = None
+
+
+class Writer:
+    """One chain, from the start of this process to its stop. Everything here runs in the writer's thread."""
+
+    def __init__(
+        self, storage: Storage, data_dir: Path, settings: Callable[[], Activity], mask: Mask, answer: Answer
+    ) -> None:
+        self.ledger = Ledger(storage)
+        self.signer = Signer.load(data_dir)
+        self.lease: Lease = FileLease(data_dir) if storage.dialect == "sqlite" else SessionLease()
+        self.name = ""
+        self._storage = storage
+        self._settings = settings
+        self._mask = mask
+        self._answer = answer
+        self._state = _State()
+        self._signed_at = time.monotonic()
+        self._retry_at = 0.0
+
+    @property
+    def head(self) -> Statement | None:
+        """The last signed word on how far this chain goes."""
+        return self._state.head
+
+    def start(self) -> None:
+        """Begin a chain, and put on record what earlier runs left open."""
+        self._in_transaction(lambda: None)
+
+    def run(self, jobs: SimpleQueue[Job]) -> None:
+        """Serve jobs until the last one."""
+        while True:
+            try:
+                job = jobs.get(timeout=self._patience())
+            except Empty:
+                self._keep_house(QUIET_DIGEST_ROWS)
+                continue
+            batch = [job]
+            while len(batch) < MOST_JOBS_PER_COMMIT and not jobs.empty():
+                batch.append(jobs.get())
+            for part in _apart(batch):
+                self._serve(part)
+            if batch[-1].last:
+                self.ledger.drop()
+                self.lease.release()
+                return
+            if self._state.undigested >= MOST_UNDIGESTED:
+                self._keep_house(DIGEST_ROWS)
+
+    def append(self, records: Iterator[Record] | list[Record]) -> None:
+        """Add records to the chain, inside a transaction."""
+        limit = self._settings().max_payload_bytes
+        first = self._state.tail.position + 1
+        self.append_linked([prepare(each, self.name, first + n, limit, self._mask) for n, each in enumerate(records)])
+
+    def append_linked(self, records: list[Linked]) -> None:
+        """Add prepared records to the chain, inside a transaction."""
+        state = self._state
+        previous, rows = state.tail.hash, []
+        for record in records:
+            current = link(record, previous)
+            rows.append(row_of(record, previous, current))
+            previous = current
+        if rows:
+            self.ledger.append(rows)
+            self._state = _State(
+                Tail(records[-1].position, previous),
+                state.undigested + len(rows),
+                state.unsigned + len(rows),
+                state.head,
+            )
+
+    # One transaction
+
+    def _serve(self, batch: list[Job]) -> None:
+        try:
+            self._in_transaction(lambda: self._do(batch))
+        except Exception as error:
+            if len(batch) > 1 and not isinstance(error, StorageError):
+                # One of them is at fault, and the others must not pay for it.
+                for job in batch:
+                    self._serve([job])
+            else:
+                self._answer(batch, error)
+        else:
+            self._answer(batch, None)
+
+    def _do(self, batch: list[Job]) -> None:
+        if batch[0].last:
+            self._finish()
+        elif batch[0].task is not None:
+            batch[0].result = batch[0].task(self)
+        else:
+            self._write(batch)
+
+    def _write(self, batch: list[Job]) -> None:
+        opens = [self._open_row(job.opens) for job in batch if job.opens is not None]
+        if opens:
+            self.ledger.open_calls(opens)
+        closes = [job.closes for job in batch if job.closes is not None]
+        if closes:
+            self.ledger.close_calls(closes)
+        self.append([record for job in batch for record in job.records])
+        if self._state.unsigned and self._signature_is_due():
+            self._sign("head")
+
+    def _open_row(self, record: Record) -> tuple[str, str, str]:
+        linked = prepare(record, self.name, 0, self._settings().max_payload_bytes, self._mask)
+        return record.id, self.name, encode(linked).decode()
+
+    def _in_transaction(self, act: Callable[[], None]) -> None:
+        """Do it and commit; after an error everything, the chain included, is as it was."""
+        before = self._state
+        try:
+            if self.ledger.connect(self._settings()):
+                before = self._resume()
+            self.ledger.begin()
+            act()
+            self.ledger.commit()
+        except BaseException as error:
+            self.ledger.drop()
+            self._state = before
+            explained = self._storage.explain(error) if isinstance(error, Exception) else error
+            if explained is error:
+                raise
+            raise explained from error
+
+    def _resume(self) -> _State:
+        """Take up the chain on a new connection. Whether the last commit took place is in the database only."""
+        name = self.name
+        try:
+            self.ledger.begin()
+            if name and succession.is_still_ours(self.ledger, self.lease, name):
+                self._state = _State(self.ledger.tail(name), unsigned=1, head=self._state.head)
+            else:
+                self.name = succession.begin_chain(self.ledger, self.lease, self.signer)
+                self._state = _State()
+            self.bury_the_dead()
+            self.ledger.commit()
+        except BaseException:
+            self.name = name
+            raise
+        return self._state
+
+    def bury_the_dead(self) -> None:
+        """Put on record as interrupted what writers that are no more left open, and close their chains."""
+        for writer in succession.dead_writers(self.ledger, self.lease, self.name):
+            self._interrupt_open_calls(writer)
+            succession.end_chain(self.ledger, self.signer, writer)
+
+    def _interrupt_open_calls(self, writer: str) -> None:
+        first = self._state.tail.position + 1
+        self.append_linked(succession.take_open_calls(self.ledger, writer, self.name, first))
+
+    def _finish(self) -> None:
+        self._interrupt_open_calls(self.name)
+        self.ledger.digest(QUIET_DIGEST_ROWS)
+        self._sign("end")
+        self.ledger.withdraw(self.name, "head")
+
+    # Between transactions
+
+    def _patience(self) -> float | None:
+        if not self._state.undigested and not self._state.unsigned:
+            return None
+        return max(QUIET_SECONDS, self._retry_at - time.monotonic())
+
+    def _keep_house(self, rows: int) -> None:
+        if time.monotonic() < self._retry_at:
+            return
+        try:
+            self._in_transaction(lambda: self._digest_and_sign(rows))
+        except Exception as error:  # what must not fail on this is served by _serve; here it is only put off
+            log.warning("the activity log cannot be kept in order: %s", error)
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+
+    def _digest_and_sign(self, rows: int) -> None:
+        done = self.ledger.digest(rows)
+        state = self._state
+        left = max(state.undigested - done, 1) if done == rows else 0
+        self._state = _State(state.tail, left, state.unsigned, state.head)
+        if state.unsigned and (rows == QUIET_DIGEST_ROWS or self._signature_is_due()):
+            self._sign("head")
+
+    def _signature_is_due(self) -> bool:
+        return self._state.unsigned >= MOST_UNSIGNED or time.monotonic() - self._signed_at >= UNSIGNED_SECONDS
+
+    def _sign(self, kind: Kind) -> None:
+        state = self._state
+        head = self.signer.sign(kind, self.name, state.tail.position, state.tail.hash, to_micros(now()))
+        self.ledger.state(head)
+        self._state = _State(state.tail, state.undigested, 0, head)
+        self._signed_at = time.monotonic()
+
+
+def _apart(batch: list[Job]) -> Iterator[list[Job]]:
+    """Runs of jobs that may share a transaction; housekeeping and the last job have one of their own."""
+    together: list[Job] = []
+    for job in batch:
+        if job.task is None and not job.last:
+            together.append(job)
+            continue
+        if together:
+            yield together
+            together = []
+        yield [job]
+    if together:
+        yield together

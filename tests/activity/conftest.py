@@ -1,0 +1,113 @@
+"""A journal on each kind of database: SQLite in a file, and a real PostgreSQL."""
+
+import os
+import tempfile
+import uuid
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from msgspec import Raw
+
+from mcpproxy.activity.journal import Journal
+from mcpproxy.activity.record import Record
+from mcpproxy.config.models import Activity
+from mcpproxy.storage.engine import Storage, open_storage
+
+Running = Callable[..., AbstractAsyncContextManager[Journal]]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    # Named by process, so that every room's tests in it share one server. Not under pytest's own folder:
+    # the server runs as another user where the tests run as root, and that user must reach it.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it remarks on an unset XDG_RUNTIME_DIR
+        from pgserver.postgres_server import get_server
+    server = get_server(Path(tempfile.gettempdir()) / f"mcpproxy-pg-{os.getpid()}", cleanup_mode="delete")
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        yield postgres_server.replace("/postgres?", f"/{name}?")
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def setting(request: pytest.FixtureRequest) -> str:
+    """The `storage` setting of each kind of database."""
+    return "sqlite" if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir(mode=0o700)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def storage(setting: str, data_dir: Path) -> Iterator[Storage]:
+    opened = open_storage(setting, data_dir)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def running(storage: Storage, data_dir: Path) -> Running:
+    """A journal that runs for the length of a block, on the test's database or on another."""
+
+    @asynccontextmanager
+    async def run(
+        settings: Callable[[], Activity] = Activity,
+        mask: Callable[[str], str] = str,
+        *,
+        on: Storage | None = None,
+        at: Path | None = None,
+    ) -> AsyncIterator[Journal]:
+        journal = Journal(on or storage, at or data_dir, settings, mask)
+        await journal.start()
+        try:
+            yield journal
+        finally:
+            await journal.stop()
+
+    return run
+
+
+@pytest.fixture
+def call() -> Callable[..., Record]:
+    """A successful call's record; fields by name, `operation` and `reason` for its intent."""
+
+    def make(
+        tool_name: str = "create_issue",
+        *,
+        operation: str | None = "write",
+        reason: str | None = None,
+        arguments: bytes = b'{"title":"Bug"}',
+        response: bytes = b'{"content":[]}',
+        **fields: Any,
+    ) -> Record:
+        intent = {"operation_type": operation} | ({"reason": reason} if reason else {})
+        defaults: dict[str, Any] = {
+            "type": "tool_call",
+            "source": "mcp",
+            "status": "success",
+            "server_name": "github",
+            "duration_ms": 1.5,
+            "metadata": {"intent": intent, "tool_variant": f"call_tool_{operation}"} if operation else {},
+        }
+        return Record(tool_name=tool_name, arguments=Raw(arguments), response=Raw(response), **(defaults | fields))
+
+    return make
