@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 import mcpproxy
 from mcpproxy.catalog.listing import MAX_TOOLS
+from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Server
 from mcpproxy.wire.channel import Channel, OnProgress
 from mcpproxy.wire.envelope import encode
@@ -102,24 +103,25 @@ class Connection:
 
     async def call_tool(
         self,
-        name: str,
+        tool: Tool,
         arguments: bytes,
         *,
         timeout: float,
         max_timeout: float,
         on_progress: OnProgress | None = None,
-        param_headers: Mapping[str, str] | None = None,
     ) -> bytes:
         """Call a tool with raw arguments; the raw result comes back as the server wrote it."""
-        headers = self._headers_for("tools/call", name)
+        headers = self._headers_for("tools/call", tool.name)
+        if self.modern and b"x-mcp-header" in tool.input_schema and self.channel.kind == "http":
+            headers = {**headers, **_param_headers(tool, arguments)}
         return await self.channel.call_raw(
             "tools/call",
-            b'{"name":%s,"arguments":%s}' % (encode(name), arguments),
+            b'{"name":%s,"arguments":%s}' % (encode(tool.name), arguments),
             timeout=timeout,
             max_timeout=max_timeout,
             on_progress=on_progress,
             meta=self._meta,
-            headers={**headers, **param_headers} if param_headers else headers,
+            headers=headers,
         )
 
     async def list_tools(self, timeout: float) -> list[bytes]:
@@ -167,6 +169,19 @@ class Connection:
 class _Page(Struct, rename="camel"):
     tools: list[Raw] = []
     next_cursor: str | None = None
+
+
+def _param_headers(tool: Tool, arguments: bytes) -> dict[str, str]:
+    """The `Mcp-Param-*` headers that 2026-07-28 asks for where a schema mirrors arguments into headers."""
+    from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+
+    try:
+        schema, values = msgspec.json.decode(tool.input_schema), msgspec.json.decode(arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+    if find_invalid_x_mcp_header(schema) is not None or not isinstance(values, dict):
+        return {}
+    return mcp_param_headers(x_mcp_header_map(schema), values)
 
 
 def _modern_meta(version: str) -> bytes:

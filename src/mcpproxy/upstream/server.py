@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from mcpproxy.catalog.listing import Listing, read_tools
+from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Config, Server
 from mcpproxy.upstream.connection import Connection, Era, Incompatible, Link, connect
 from mcpproxy.upstream.log import ServerLog
@@ -319,7 +320,7 @@ class Upstream:
 
     async def call_tool(
         self,
-        name: str,
+        tool: Tool,
         arguments: bytes,
         *,
         timeout: float,
@@ -331,7 +332,7 @@ class Upstream:
         connection = self._connection or await self.ready(timeout)
         try:
             return await connection.call_tool(
-                name,
+                tool,
                 arguments,
                 timeout=max(timeout - (time.monotonic() - started), 0.001),
                 max_timeout=max_timeout,
@@ -344,7 +345,7 @@ class Upstream:
                 await self._changed.wait()
             connection = await self.ready(timeout)
             return await connection.call_tool(
-                name, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+                tool, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
             )
 
 
