@@ -120,7 +120,7 @@ def test_a_vs_code_file_with_comments_loads() -> None:
     )
     assert config.servers[0].name == "gh"
     assert warnings[0].startswith("inputs: is not used here; write ${env:NAME}")
-    assert 'servers["gh"].headers: ${input:token} is passed on as it stands' in warnings[1]
+    assert 'servers["gh"].headers: "${input:token}" is passed on as it stands' in warnings[1]
 
 
 def test_a_cursor_file_loads() -> None:

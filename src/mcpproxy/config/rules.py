@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from mcpproxy.config.errors import Report, member
+from mcpproxy.config.errors import Report, member, shown
 from mcpproxy.config.models import Config, Server
 
 Check = Callable[[Any, str, Report], None]
@@ -48,7 +48,7 @@ def _foreign_references(server: Server, path: str, report: Report) -> None:
         for found in dict.fromkeys(_FOREIGN.findall(text or "")):
             report.warn(
                 member(path, name),
-                f"{found} is passed on as it stands; only ${{env:NAME}} and ${{keyring:NAME}} are filled in",
+                f"{shown(found)} is passed on as it stands; only ${{env:NAME}} and ${{keyring:NAME}} are filled in",
             )
 
 
