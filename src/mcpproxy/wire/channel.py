@@ -8,6 +8,7 @@ provisional: this is the one file that knows its shape.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -20,6 +21,7 @@ import anyio.abc
 from mcpproxy.wire import envelope
 from mcpproxy.wire.envelope import Message, RequestId
 from mcpproxy.wire.errors import (
+    AnswerTooLarge,
     CallTimeout,
     ChannelClosed,
     HttpStatus,
@@ -29,6 +31,7 @@ from mcpproxy.wire.errors import (
     Unauthorized,
     WireError,
 )
+from mcpproxy.wire.events import Event
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
@@ -37,14 +40,16 @@ log = logging.getLogger(__name__)
 
 MAX_PENDING = 2048
 """Calls that may wait for one upstream at once."""
-_MAX_SERVER_REQUESTS = 32
+_MAX_SERVER_REQUESTS = 128
+_MAX_LATE = 1024
 _MAX_NOTICES_PER_SECOND = 500
 _CONNECTION_CLOSED = -32000
 _REQUEST_TIMEOUT = -32001
 _INTERNAL_ERROR = -32603
 _INVALID_REQUEST = -32600
 
-# Progress is read by the channel itself, a cancel by the server of one of our requests has no meaning here.
+
+# The SDK's session has no use for these: the channel reads progress itself, and a server cannot cancel what it asks.
 _OWN_NOTICES = frozenset({"notifications/progress", "notifications/cancelled"})
 
 
@@ -57,11 +62,13 @@ class OnProgress(Protocol):
 class Pending:
     """One request under way."""
 
-    __slots__ = ("extend", "future", "on_progress")
+    __slots__ = ("endless", "extend", "future", "on_progress")
 
-    def __init__(self, future: asyncio.Future[bytes]) -> None:
+    def __init__(self, future: asyncio.Future[bytes], on_progress: OnProgress | None, endless: bool) -> None:
         self.future = future
-        self.on_progress: OnProgress | None = None
+        self.on_progress = on_progress
+        self.endless = endless
+        """A subscription: its answer comes when it ends."""
         self.extend: Callable[[], None] | None = None
 
     def resolve(self, result: bytes) -> None:
@@ -86,6 +93,8 @@ class Channel(ABC):
         """Resolves to the reason once the connection has ended."""
         self.stray_answers = 0
         self._pending: dict[RequestId, Pending] = {}
+        self._late: dict[RequestId, None] = {}
+        """Given up, but an answer to them is no sign of madness."""
         self._last_id = 0
         self._on_request: OnRequest | None = None
         self._on_notify: OnNotify | None = None
@@ -159,54 +168,74 @@ class Channel(ABC):
         if len(self._pending) >= MAX_PENDING:
             raise TooManyCalls(f"{MAX_PENDING} calls already wait for this server")
         loop = asyncio.get_running_loop()
-        pending = Pending(loop.create_future())
-        pending.on_progress = on_progress
+        pending = Pending(loop.create_future(), on_progress, timeout is None)
         self._pending[request_id] = pending
         started = loop.time()
         try:
             async with asyncio.timeout(timeout) as clock:
                 if timeout is not None and max_timeout is not None:
-                    latest = started + max_timeout
+                    latest = started + max(timeout, max_timeout)
                     pending.extend = lambda: clock.reschedule(min(loop.time() + timeout, latest))
                 await self._send_request(pending, request_id, body, headers)
                 return await pending.future
         except TimeoutError:
             waited = loop.time() - started
+            self._give_up(request_id)
             if cancellable:
                 await self._abandon(request_id, "timed out")
             raise CallTimeout(round(waited, 1)) from None
         except asyncio.CancelledError:
+            self._give_up(request_id)
             if cancellable:
                 await asyncio.shield(self._abandon(request_id, "the caller is gone"))
             raise
         finally:
-            del self._pending[request_id]
+            self._pending.pop(request_id, None)
             if pending.future.done() and not pending.future.cancelled():
                 pending.future.exception()  # seen: a failure raised elsewhere must not be logged as never retrieved
+
+    def _give_up(self, request_id: RequestId) -> None:
+        """From now on neither progress nor an answer finds this request; an answer may still come."""
+        del self._pending[request_id]
+        self._late[request_id] = None
+        if len(self._late) > _MAX_LATE:
+            del self._late[next(iter(self._late))]
 
     async def _abandon(self, request_id: RequestId, reason: str) -> None:
         try:
             async with asyncio.timeout(1):
                 await self._cancel(request_id, reason)
-        except (WireError, OSError, TimeoutError) as error:
+        except (WireError, OSError) as error:
             log.debug("could not tell the upstream that request %s is cancelled: %s", request_id, error)
 
     # What arrives.
 
     def deliver(self, data: bytes) -> bool:
-        """Take one message, or batch, off the transport; False where it was nobody's."""
+        """Take one message, or batch, off the transport; False where nobody had a use for it."""
         try:
-            messages = envelope.decode(data)
+            parts = envelope.split(data)
         except InvalidAnswer as error:
-            return self.fail_broken(data[:512], data[-512:], error)
-        for message in messages:
-            self._route(message)
-        return True
+            log.debug("dropped a batch that cannot be read: %s", error)
+            return False
+        return sum(self._deliver_one(part) for part in parts) > 0
 
-    def fail_broken(self, head: bytes, tail: bytes, error: WireError) -> bool:
+    def _deliver_one(self, data: bytes) -> bool:
+        try:
+            return self.route(envelope.decode_one(data))
+        except InvalidAnswer as error:
+            return self.fail_broken(envelope.salvage_whole(data), error)
+
+    def take_event(self, event: Event) -> None:
+        """Take an event of a stream that carries messages for many."""
+        if event.cut:
+            request_id = envelope.salvage_id(event.data, event.data)
+            self.fail_broken(request_id, AnswerTooLarge(self.max_result_bytes))
+        else:
+            self.deliver(event.data)
+
+    def fail_broken(self, request_id: RequestId | None, error: WireError) -> bool:
         """Fail the request that a broken message belongs to; False where that cannot be told."""
-        request_id = envelope.salvage_id(head, tail)
-        pending = self._find(request_id) if request_id is not None else None
+        pending = self._find(request_id)
         if pending is None:
             log.debug("dropped a message that cannot be read: %s", error)
             return False
@@ -216,44 +245,45 @@ class Channel(ABC):
     def _find(self, request_id: RequestId | None) -> Pending | None:
         if request_id is None:
             return None
-        pending = self._pending.get(request_id)
-        if pending is None and isinstance(request_id, str) and request_id.isdecimal():
-            pending = self._pending.get(int(request_id))  # some servers answer 7 as "7"
-        return pending
+        return self._pending.get(request_id) or self._pending.get(_our_id(request_id))
 
-    def _route(self, message: Message) -> None:
+    def route(self, message: Message) -> bool:
+        """Hand a message to whoever it is for; False where nobody had a use for it."""
         if message.method is not None:
             if message.id is not None:
-                self._take_request(message.id, message.method, message.params)
-            else:
-                self._take_notice(message.method, message.params)
-            return
+                return self._take_request(message.id, message.method, message.params)
+            return self._take_notice(message.method, message.params)
         pending = self._find(message.id)
         if pending is None:
             self.stray_answers += 1
-            log.debug("dropped an answer to request %r, which nobody waits for", message.id)
-        elif message.result:
-            pending.resolve(message.result)
-        elif message.error:
+            log.debug("dropped an answer to request %.100r, which nobody waits for", message.id)
+            return message.id is not None and self._late.pop(_our_id(message.id), 0) is None
+        # Some servers send both members and mean the one that is not null.
+        if message.error and message.error != b"null":
             body = envelope.error_body(message.error)
             pending.fail(RpcError(body.code, body.message, body.data))
+        elif message.result:
+            pending.resolve(message.result)
         else:
             pending.fail(InvalidAnswer("the answer has neither a result nor an error"))
+        return True
 
-    def _take_notice(self, method: str, params: bytes) -> None:
-        if method == "notifications/progress":
-            self._take_progress(params)
-        if method in _OWN_NOTICES or self._on_notify is None or self._tasks is None:
-            return
+    def _take_notice(self, method: str, params: bytes) -> bool:
         if self._flooding():
-            return
+            return False
         try:
             decoded = envelope.as_dict(params)
         except InvalidAnswer:
-            return
-        if self._intercept is not None and self._intercept(method, decoded):
-            return
-        self._tasks.start_soon(self._tell_session, method, decoded)
+            return False
+        if method == "notifications/progress":
+            self._take_progress(decoded, params)
+        if self._on_notify is None or self._tasks is None:
+            return True
+        from mcp.shared.dispatcher import run_notify_intercept  # the SDK is slow to import
+
+        if not run_notify_intercept(self._intercept, method, decoded) and method not in _OWN_NOTICES:
+            self._tasks.start_soon(self._tell_session, method, decoded)
+        return True
 
     async def _tell_session(self, method: str, params: dict[str, Any]) -> None:
         assert self._on_notify is not None
@@ -269,30 +299,27 @@ class Channel(ABC):
             log.warning("more than %d notifications in a second; dropping the rest", _MAX_NOTICES_PER_SECOND)
         return self._notices >= _MAX_NOTICES_PER_SECOND
 
-    def _take_progress(self, params: bytes) -> None:
-        try:
-            token = envelope.as_dict(params).get("progressToken")
-        except InvalidAnswer:
-            return
+    def _take_progress(self, report: dict[str, Any], params: bytes) -> None:
+        token = report.get("progressToken")
         pending = self._find(token) if isinstance(token, int | str) and not isinstance(token, bool) else None
         if pending is None or pending.future.done():
             return
         if pending.extend is not None:
-            pending.extend()
+            with contextlib.suppress(RuntimeError):  # too late: the deadline has just passed
+                pending.extend()
         if pending.on_progress is not None:
-            pending.on_progress(params)
+            try:
+                pending.on_progress(params)
+            except Exception:  # a listener's fault must not stop the reader, on which every call depends
+                log.exception("a progress report could not be passed on")
 
-    def _take_request(self, request_id: RequestId, method: str, params: bytes) -> None:
-        if self._tasks is None:
-            return
-        if self._server_requests >= _MAX_SERVER_REQUESTS:
-            self._tasks.start_soon(
-                self._say,
-                envelope.failure(request_id, _INTERNAL_ERROR, "too many requests from the server at once"),
-            )
-            return
+    def _take_request(self, request_id: RequestId, method: str, params: bytes) -> bool:
+        if self._tasks is None or self._server_requests >= _MAX_SERVER_REQUESTS:
+            log.debug("dropped a server's %.100s request: too many at once", method)
+            return False
         self._server_requests += 1
         self._tasks.start_soon(self._answer_request, request_id, method, params)
+        return True
 
     async def _answer_request(self, request_id: RequestId, method: str, params: bytes) -> None:
         from mcp.shared.exceptions import MCPError  # the SDK is slow to import
@@ -306,15 +333,12 @@ class Channel(ABC):
         except Exception as error:  # whatever a server's request breaks, it costs that request only
             log.debug("a server's %s request failed: %s", method, error)
             body = envelope.failure(request_id, _INTERNAL_ERROR, "the client could not handle this request")
-        finally:
-            self._server_requests -= 1
-        await self._say(body)
-
-    async def _say(self, body: bytes) -> None:
         try:
             await self._send_message(body, {})
         except (WireError, OSError) as error:
             log.debug("could not send to the upstream: %s", error)
+        finally:  # counted until it is sent: a server that asks and never reads must not fill our memory
+            self._server_requests -= 1
 
     def fail_all(self, reason: str) -> None:
         """End the channel: everybody who still waits learns why."""
@@ -325,8 +349,8 @@ class Channel(ABC):
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for an answer."""
-        return len(self._pending)
+        """How many requests wait for an answer, other than subscriptions, which always do."""
+        return sum(not pending.endless for pending in self._pending.values())
 
     @abstractmethod
     async def close(self) -> None:
@@ -421,3 +445,10 @@ class _Context:
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Nothing we answer takes long enough to report on."""
+
+
+def _our_id(request_id: RequestId) -> RequestId:
+    # Some servers answer 7 as "7". Longer digits are none of ours, and turning them into a number has its own limit.
+    if isinstance(request_id, str) and len(request_id) <= 18 and request_id.isdecimal():
+        return int(request_id)
+    return request_id

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,6 +16,10 @@ RequestId = int | str
 
 # Past this size the slow parser below would hold the event loop for too long.
 _TOLERANT_LIMIT = 8 * 1024 * 1024
+# No server of today sends batches at all; a large one of tiny elements would cost fifty times its size.
+_BATCH_LIMIT = 1024 * 1024
+_ENDS = 512
+"""How much of either end of a broken message is looked at for its id."""
 
 
 class Message(Struct, frozen=True):
@@ -44,29 +49,48 @@ class ErrorBody(Struct):
     data: Any = None
 
 
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 _decode_error = msgspec.json.Decoder(ErrorBody).decode
+_decode_id = msgspec.json.Decoder(int | str | float | None).decode
+_decode_method = msgspec.json.Decoder(str | None).decode
 encode = msgspec.json.Encoder().encode
+
+# Only the places of values matter to it: as floats, integers of any length are read without complaint.
+_scan = json.JSONDecoder(parse_int=float, parse_constant=_refuse).raw_decode
+_SPACE = re.compile(r"[ \t\n\r]*")
 
 _MEMBER = rb'(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*(?:-?\d{1,18}|"[^"\\]{0,128}"))'
 _HEAD = re.compile(rb"\s*\{\s*((?:" + _MEMBER + rb"\s*,\s*)*+)")
-_RESULT_KEY = re.compile(rb'"result"\s*:\s*')
+_NO_ANSWER = re.compile(rb'"(?:method|params)"')
 _TAIL = re.compile(rb"((?:\s*,\s*" + _MEMBER + rb")*+)\s*\}\s*\Z")
 _ID = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"([^"\\]{0,128})")')
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def decode(data: bytes) -> list[Message]:
     """Read one message, or the several of a batch, or raise InvalidAnswer."""
-    if data.lstrip()[:1] == b"[":
-        try:
-            return [_decode_one(bytes(item)) for item in _decode_batch(data)]
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise InvalidAnswer(f"not a JSON-RPC batch: {error}") from None
-    return [_decode_one(data)]
+    return [decode_one(part) for part in split(data)]
 
 
-def _decode_one(data: bytes) -> Message:
+def split(data: bytes) -> list[bytes]:
+    """The messages of a batch, each as it was written; anything else is one message."""
+    if data.lstrip()[:1] != b"[":
+        return [data]
+    if len(data) > _BATCH_LIMIT:
+        raise InvalidAnswer(f"the batch is larger than {_BATCH_LIMIT} bytes")
+    try:
+        return [bytes(item) for item in _decode_batch(data)]
+    except (msgspec.MsgspecError, RecursionError):
+        return elements(data)
+
+
+def decode_one(data: bytes) -> Message:
+    """Read one message that is no batch, or raise InvalidAnswer."""
     try:
         found = _decode_envelope(data)
         # Raw skips over strings without looking at them; an agent must never be handed broken UTF-8.
@@ -88,67 +112,108 @@ def _plain_id(value: RequestId | float | None) -> RequestId | None:
 
 def _decode_tolerantly(data: bytes) -> Message:
     """Read what msgspec refuses and others write: lone surrogates, from servers that cut text in mid-emoji."""
+    found = members(data)
+    try:
+        message_id = _plain_id(_decode_id(found.get("id", b"null")))
+    except (msgspec.MsgspecError, ValueError):
+        message_id = None  # it cannot be one of ours
+    try:
+        method = _decode_method(found.get("method", b"null"))
+    except msgspec.MsgspecError:
+        raise InvalidAnswer("the message's method is not a string") from None
+    return Message(message_id, method, found.get("params", b""), found.get("result", b""), found.get("error", b""))
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """The members of an object, each value as it was written, lone surrogates and all; or raise InvalidAnswer."""
+    return {str(key): value for key, value in _entries(data, "{", "}")}
+
+
+def elements(data: bytes) -> list[bytes]:
+    """The elements of an array, each as it was written, lone surrogates and all; or raise InvalidAnswer."""
+    return [value for _, value in _entries(data, "[", "]")]
+
+
+def _entries(data: bytes, opening: str, closing: str) -> list[tuple[str | None, bytes]]:
     if len(data) > _TOLERANT_LIMIT:
         raise InvalidAnswer("the message is not JSON that can be read")
     try:
-        whole = json.loads(data)
+        return [(key, value.encode()) for key, value in _walk(data.decode(), opening, closing)]
+    except UnicodeDecodeError:
+        raise InvalidAnswer("the message is not valid UTF-8") from None
     except RecursionError:
         raise InvalidAnswer("the message is nested too deeply") from None
     except ValueError as error:
         raise InvalidAnswer(f"the message is not JSON: {error}") from None
-    if not isinstance(whole, dict):
-        raise InvalidAnswer("the message is not a JSON-RPC object")
-    method = whole.get("method")
-    if method is not None and not isinstance(method, str):
-        raise InvalidAnswer("the message's method is not a string")
-    identity = whole.get("id")
-    message_id = identity if isinstance(identity, int | str) and not isinstance(identity, bool) else None
-    if method is not None:
-        return Message(message_id, method, params=_dumped(whole, "params"))
-    if "result" in whole:
-        return Message(message_id, result=_result_span(data))
-    return Message(message_id, error=_dumped(whole, "error"))
 
 
-def _dumped(whole: dict[str, Any], key: str) -> bytes:
-    return json.dumps(whole[key]).encode() if key in whole else b""
+def _walk(text: str, opening: str, closing: str) -> Iterator[tuple[str | None, str]]:
+    """Key (in an object) and raw value of each entry; raises ValueError where it is not JSON."""
+    at = _after(text, 0, opening)
+    if text.startswith(closing, at):
+        at = _after(text, at, closing)
+        more = False
+    else:
+        more = True
+    while more:
+        key = None
+        if opening == "{":
+            key, at = _scan(text, at)
+            if not isinstance(key, str):
+                raise ValueError("a key is not a string")
+            at = _after(text, at, ":")
+        end = _scan(text, at)[1]
+        yield key, text[at:end]
+        more = text.startswith(",", _space(text, end))
+        at = _after(text, end, "," if more else closing)
+    if at != len(text):
+        raise ValueError("something follows its end")
 
 
-def _result_span(data: bytes) -> bytes:
-    """The bytes of `result` as they were sent: what lies between a plain head and a plain tail."""
-    head = _HEAD.match(data)
-    start = _RESULT_KEY.match(data, head.end()) if head else None
-    tail = _TAIL.search(data, max(start.end(), len(data) - 512)) if start else None
-    if start is None or tail is None:
-        raise InvalidAnswer("the answer's members stand in an order that cannot be read safely")
-    span = data[start.end() : tail.start()]
-    try:
-        json.loads(span)
-    except (ValueError, RecursionError):
-        raise InvalidAnswer("the answer's result is not one JSON value") from None
-    return span
+def _after(text: str, at: int, mark: str) -> int:
+    """The place after a mark and the space around it."""
+    at = _space(text, at)
+    if not text.startswith(mark, at):
+        raise ValueError(f"a {mark!r} is missing at character {at}")
+    return _space(text, at + 1)
+
+
+def _space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def salvage_id(head: bytes, tail: bytes) -> RequestId | None:
-    """Which request does a broken or oversized answer belong to? Looks only where an envelope keeps its id."""
+    """Which request does a broken or oversized answer belong to? Looks only where an envelope keeps its id.
+
+    `tail` is empty where the end of the message was never seen: what stands last then belongs to something inside.
+    """
     front = _HEAD.match(head)
-    for members in (front.group(1) if front else b"", _tail_members(tail)):
-        found = _ID.search(members)
-        if found:
-            return int(found[1]) if found[1] else found[2].decode(errors="replace")
+    if front is not None and _NO_ANSWER.match(head, front.end()):
+        return None  # a request or notice of the server's own; its ids are not ours
+    back = _TAIL.search(tail[-_ENDS:])
+    for found in (front, back):
+        identity = _ID.search(found.group(1)) if found else None
+        if identity:
+            return int(identity[1]) if identity[1] else identity[2].decode(errors="replace")
     return None
 
 
-def _tail_members(tail: bytes) -> bytes:
-    found = _TAIL.search(tail[-512:])
-    return found.group(1) if found else b""
+def salvage_whole(data: bytes) -> RequestId | None:
+    """The same for a broken message that is there in full: its end counts only where its brackets add up."""
+    found = salvage_id(data[:_ENDS], b"")
+    if found is not None or len(data) > _TOLERANT_LIMIT:
+        return found
+    bare = _STRING.sub(b"", data)
+    whole = bare.count(b"{") == bare.count(b"}") and bare.count(b"[") == bare.count(b"]")
+    return salvage_id(data[:_ENDS], data[-_ENDS:]) if whole else None
 
 
 def error_body(raw: bytes) -> ErrorBody:
     """The code and message of an error answer, however loosely it was written."""
     try:
         return _decode_error(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, RecursionError):
         return ErrorBody(message=f"malformed error: {raw[:200].decode(errors='replace')}")
 
 
@@ -160,7 +225,8 @@ def as_dict(raw: bytes) -> dict[str, Any]:
         value = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
         try:
-            value = json.loads(raw)
+            # A lone surrogate becomes a question mark: the SDK's models refuse any text that holds one.
+            value = json.loads(json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="replace"))
         except (ValueError, RecursionError) as error:
             raise InvalidAnswer(f"the body cannot be decoded: {error}") from None
     if not isinstance(value, dict):
@@ -196,7 +262,7 @@ def with_meta(params: bytes, meta: bytes) -> bytes:
     """Put a `_meta` object of the given members last into a raw params object that has none."""
     if not meta:
         return params
-    inner = params.rstrip()[:-1].rstrip()
+    inner = (params or b"{}").rstrip()[:-1].rstrip()
     comma = b"" if inner.endswith(b"{") else b","
     return b'%s%s"_meta":{%s}}' % (inner, comma, meta)
 

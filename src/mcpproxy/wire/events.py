@@ -4,30 +4,45 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mcpproxy.wire.errors import AnswerTooLarge
+_KEPT_HEAD = 1024
+_KEPT_TAIL = 512
+_MAX_ID = 4096  # it goes back in a header
+_MAX_RETRY_DIGITS = 9
+_LONGEST_RETRY = 60.0
 
 
 class Event(NamedTuple):
-    """One server-sent event; `data` is raw."""
+    """One server-sent event; `data` is raw, and only its two ends where the event was too large."""
 
     name: str
     data: bytes
-    id: str | None
+    cut: bool
 
 
 class EventParser:
-    """Cuts a stream into events without ever holding more than one within the limit."""
+    """Cuts a stream into events without ever holding more than one within the limit.
+
+    The rest of a larger one is thrown away, so that the stream, and all who share it, can go on after it.
+    """
 
     def __init__(self, limit: int) -> None:
         self.last_id: str | None = None
+        """Where to resume: the id of the last event that came whole."""
         self.retry: float | None = None
+        self.overflowing = False
+        """The event under way is over the limit."""
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._unfinished = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with a new stream; what the old one left unfinished will come again or never."""
+        self._line = bytearray()
+        self._data = bytearray()
         self._name = "message"
-        self._data: list[bytes] = []
+        self._id = self.last_id
         self._after_return = False
+        self._first = True
+        self.overflowing = False
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that this chunk completes."""
@@ -37,36 +52,43 @@ class EventParser:
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         events: list[Event] = []
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            whole = b"".join((*self._parts, line)) if self._parts else line
-            self._parts.clear()
-            self._unfinished = 0
-            if whole:
-                self._field(whole)
-            elif (event := self._finish()) is not None:
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            self._take(chunk[start:end])
+            if (event := self._end_line()) is not None:
                 events.append(event)
-        if rest:
-            self._parts.append(rest)
-            self._unfinished += len(rest)
-        if self._size + self._unfinished > self._limit:
-            raise AnswerTooLarge(self._limit)
+            start = end + 1
+        self._take(chunk[start:])
         return events
 
-    def _field(self, line: bytes) -> None:
+    def _take(self, piece: bytes) -> None:
+        self._line += piece
+        if len(self._data) + len(self._line) > self._limit:
+            self.overflowing = True
+        if self.overflowing:
+            for buffer in (self._line, self._data):
+                del buffer[_KEPT_HEAD : max(len(buffer) - _KEPT_TAIL, _KEPT_HEAD)]
+
+    def _end_line(self) -> Event | None:
+        line, self._line = bytes(self._line), bytearray()
+        if self._first:
+            self._first = False
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            return self._finish()
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
-            self._data.append(value)
-            self._size += len(value)
+            self._data += value + b"\n"
         elif name == b"event":
             self._name = value.decode(errors="replace")
-        elif name == b"id" and b"\0" not in value:
-            self.last_id = value.decode(errors="replace")
-        elif name == b"retry" and value.isdigit():
-            self.retry = min(int(value) / 1000, 60)
+        elif name == b"id" and len(value) <= _MAX_ID and b"\0" not in value:
+            self._id = value.decode(errors="replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
+            self.retry = min(int(value) / 1000, _LONGEST_RETRY)
+        return None
 
     def _finish(self) -> Event | None:
-        name, data, self._name, self._data = self._name, self._data, "message", []
-        self._size = 0
-        return Event(name, b"\n".join(data), self.last_id) if data else None
+        event = Event(self._name, bytes(self._data[:-1]), self.overflowing)
+        self._name, self._data, self.last_id, self.overflowing = "message", bytearray(), self._id, False
+        return event if event.data else None

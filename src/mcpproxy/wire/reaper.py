@@ -6,7 +6,6 @@ when the thread that forked ends. The reaper ends whole process groups.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import subprocess
@@ -43,18 +42,18 @@ class Reaper:
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
 
-    async def start(self) -> None:
+    def start(self) -> None:
         """Start the watching process, or start it again where somebody ended it."""
+        # In one go, without a wait: of two that start at once, the lost one would end the groups it had been told of.
         if self._process is None or self._process.poll() is not None:
-            await asyncio.to_thread(self._launch)
+            self._launch()
             for group in self._groups:
                 self._send(b"+", group)
 
     def _launch(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            return
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _SCRIPT],
+            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -78,7 +77,6 @@ class Reaper:
             return
         with contextlib.suppress(OSError):
             self._process.stdin.write(b"%s%d\n" % (sign, group))
-            self._process.stdin.flush()
 
     def stop(self) -> None:
         """End what is still watched, and the reaper."""

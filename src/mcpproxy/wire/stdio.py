@@ -14,11 +14,9 @@ from typing import cast
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
 from mcpproxy.wire.envelope import RequestId
-from mcpproxy.wire.errors import AnswerTooLarge, ChannelClosed, WireError
+from mcpproxy.wire.errors import ChannelClosed, WireError
+from mcpproxy.wire.lines import LineReader
 from mcpproxy.wire.reaper import Reaper
-
-MAX_JUNK_BYTES = 4 * 1024 * 1024
-"""How much that is not JSON-RPC a child may print between two messages before it is stopped."""
 
 _SAFE = (
     "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE TZ TMPDIR TEMP TMP "
@@ -45,6 +43,19 @@ def child_environment(given: Mapping[str, str], own: Mapping[str, str] | None = 
     return {**kept, **given}
 
 
+def _find_program(command: str, path: str | None, cwd: str | None) -> str:
+    if "/" not in command:
+        program = shutil.which(command, path=path)
+        if program is None:
+            raise SpawnError(f"command {command!r} was not found on the PATH")
+        return program
+    # Like a shell's after `cd working_dir`.
+    program = shutil.which(os.path.join(os.path.abspath(cwd or ""), command))  # noqa: PTH100, PTH118
+    if program is None:
+        raise SpawnError(f"command {command!r} is not a program that can be run")
+    return program
+
+
 class StdioChannel(Channel):
     """A child process in a group of its own, spoken to over its stdin and stdout."""
 
@@ -54,7 +65,7 @@ class StdioChannel(Channel):
         super().__init__(max_result_bytes=max_result_bytes)
         self._on_stderr = on_stderr
         self._reaper = reaper
-        self._lines = LineReader(self, max_result_bytes)
+        self._lines = LineReader(self, max_result_bytes, on_stderr)
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._exited = asyncio.Event()
@@ -74,13 +85,11 @@ class StdioChannel(Channel):
         reaper: Reaper,
     ) -> StdioChannel:
         """Start the child, or say in one sentence why it cannot be started."""
-        program = shutil.which(command, path=env.get("PATH"))
-        if program is None:
-            raise SpawnError(f"command {command!r} was not found on the PATH")
         if cwd is not None and not os.path.isdir(cwd):  # noqa: PTH112, ASYNC240  one stat before a fork
             raise SpawnError(f"working_dir {cwd!r} is not a directory")
+        program = _find_program(command, env.get("PATH"), cwd)
         channel = cls(max_result_bytes=max_result_bytes, on_stderr=on_stderr, reaper=reaper)
-        await reaper.start()
+        reaper.start()
         try:
             transport, _ = await asyncio.get_running_loop().subprocess_exec(
                 lambda: _Pipes(channel), program, *args, env=dict(env), cwd=cwd, start_new_session=True
@@ -145,8 +154,9 @@ class StdioChannel(Channel):
 
     def stdout_received(self, data: bytes) -> None:
         """Take a piece of the child's stdout."""
-        if self._lines.feed(data) > MAX_JUNK_BYTES and not self.closed.done():
-            self.fail_all(f"it printed more than {MAX_JUNK_BYTES} bytes to stdout that are not JSON-RPC messages")
+        excess = self._lines.feed(data)
+        if excess and not self.closed.done():
+            self.fail_all(excess)
             self._signal(signal.SIGKILL)
 
     def stderr_received(self, data: bytes) -> None:
@@ -179,61 +189,6 @@ def _how_it_ended(code: int | None) -> str:
     return f"the process exited with code {code}"
 
 
-class LineReader:
-    """Cuts a stream into lines without ever holding more than one line within the limit."""
-
-    def __init__(self, channel: Channel, limit: int) -> None:
-        self._channel = channel
-        self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._skipping = False
-        self._tail = b""
-        self._junk = 0
-
-    def feed(self, data: bytes) -> int:
-        """Deliver every whole line; returns how much junk has come since the last message."""
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            self._add(data[start:end] if start or end < len(data) else data)
-            self._end_line()
-            start = end + 1
-        if start < len(data):
-            self._add(data[start:])
-        return self._junk
-
-    def finish(self) -> None:
-        """The stream ended: a last line without a newline is a message cut short."""
-        if self._parts or self._skipping:
-            self._end_line()
-
-    def _add(self, piece: bytes) -> None:
-        if self._skipping:
-            self._tail = (self._tail + piece)[-512:]
-            self._junk += len(piece)
-            return
-        self._parts.append(piece)
-        self._size += len(piece)
-        if self._size > self._limit:
-            whole = b"".join(self._parts)
-            self._parts, self._tail, self._skipping = [whole[:512]], whole[-512:], True
-            # Past the limit an answer we wait for is no junk, but it may not go on for ever either.
-            self._junk = MAX_JUNK_BYTES - self._limit * 4
-
-    def _end_line(self) -> None:
-        parts, self._parts, self._size = self._parts, [], 0
-        if self._skipping:
-            self._skipping, self._junk = False, 0
-            self._channel.fail_broken(b"".join(parts), self._tail, AnswerTooLarge(self._limit))
-            return
-        line = parts[0] if len(parts) == 1 else b"".join(parts)
-        text = line.strip()
-        if text[:1] in (b"{", b"[") and self._channel.deliver(text):
-            self._junk = 0
-        else:
-            self._junk += len(line) + 1
-
-
 class _Pipes(asyncio.SubprocessProtocol):
     """Hands the event loop's callbacks to the channel."""
 
@@ -260,6 +215,3 @@ class _Pipes(asyncio.SubprocessProtocol):
 
     def resume_writing(self) -> None:
         self._channel.hold(False)
-
-
-__all__ = ["MAX_JUNK_BYTES", "LineReader", "SpawnError", "StdioChannel", "child_environment"]
