@@ -16,9 +16,10 @@ from mcpproxy.catalog.listing import MAX_TOOLS
 from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Server
 from mcpproxy.wire.channel import Channel, OnProgress
+from mcpproxy.wire.client import Credentials
 from mcpproxy.wire.envelope import encode
 from mcpproxy.wire.errors import HttpStatus, InvalidAnswer, RpcError, Unauthorized, WireError
-from mcpproxy.wire.http import Credentials, HttpChannel
+from mcpproxy.wire.http import HttpChannel
 from mcpproxy.wire.reaper import Reaper
 from mcpproxy.wire.sse import SseChannel
 from mcpproxy.wire.stdio import StdioChannel, child_environment
@@ -73,6 +74,7 @@ class Connection:
         self._headers = {"MCP-Protocol-Version": self.protocol_version} if channel.kind == "http" else {}
         if isinstance(channel, HttpChannel):
             channel.modern = self.modern
+            channel.common_headers = self._headers
 
     @property
     def instructions(self) -> str:
@@ -345,7 +347,7 @@ async def _listen(connection: Connection, on_tools_changed: Callable[[], None]) 
     """Hear of changes: a listening GET in the handshake era over HTTP, a subscription in the modern one."""
     if not connection.modern:
         if isinstance(connection.channel, HttpChannel):
-            await connection.channel.listen(connection._headers)
+            await connection.channel.listen()
         return
     if not connection.announces_changes:
         return

@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
 
 import aiohttp
+from multidict import CIMultiDict
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
+from mcpproxy.wire.client import Client, Credentials, origin
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import (
     AnswerTooLarge,
@@ -24,42 +25,19 @@ from mcpproxy.wire.errors import (
     InvalidAnswer,
     RpcError,
     SessionExpired,
-    Unauthorized,
     WireError,
 )
 from mcpproxy.wire.events import EventParser
 
+__all__ = ["Credentials", "HttpChannel"]
+
 log = logging.getLogger(__name__)
 
 _MAX_ERROR_BODY = 65_536
-_MAX_CONNECTIONS = 512
-_RESUMES = 5
+_FRUITLESS_RESUMES = 5
+_SHORTEST_PAUSE = 0.1
 _SESSION_HEADER = "Mcp-Session-Id"
 _JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-
-
-class Credentials(Protocol):
-    """Who we are to an upstream that asks for a login."""
-
-    async def header(self) -> str | None:
-        """The Authorization header, or None where there is none yet."""
-
-    async def unauthorized(self, challenge: str | None) -> bool:
-        """The upstream refused it: True where another try makes sense."""
-
-
-def client_session(headers: Mapping[str, str]) -> aiohttp.ClientSession:
-    """A warm pool for one upstream and one identity."""
-    # Most servers drop an idle connection after five seconds. We drop it first, since a POST that meets a closing
-    # connection cannot be sent again.
-    connector = aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=4)
-    return aiohttp.ClientSession(
-        connector=connector,
-        headers=dict(headers),
-        timeout=aiohttp.ClientTimeout(total=None, connect=30),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trust_env=True,
-    )
 
 
 class HttpChannel(Channel):
@@ -79,40 +57,25 @@ class HttpChannel(Channel):
         self.url = url
         self.session_id: str | None = None
         self.modern = False
-        """Whether the upstream speaks 2026-07-28, where closing a stream is how a call is cancelled."""
-        self._credentials = credentials
-        self._http = client_session(headers)
+        """Whether the upstream speaks 2026-07-28: no sessions, and closing a stream is how a call is cancelled."""
+        self.common_headers: Mapping[str, str] = {}
+        """What every message carries once the handshake is done."""
+        self._client = Client(headers, credentials)
 
     @contextlib.asynccontextmanager
     async def _request(
         self, method: str, body: bytes | None, headers: Mapping[str, str]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        for attempt in (1, 2):
-            async with self._open(method, body, headers) as response:
-                if response.status not in (401, 403):
-                    yield response
-                    return
-                challenge = response.headers.get("WWW-Authenticate")
-                if response.status == 403 and "insufficient_scope" not in (challenge or ""):
-                    yield response
-                    return
-            if attempt == 2 or self._credentials is None or not await self._credentials.unauthorized(challenge):
-                raise Unauthorized(response.status, challenge)
-
-    @contextlib.asynccontextmanager
-    async def _open(
-        self, method: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        sent = {**_JSON, **headers}
-        if self.session_id is not None:
-            sent[_SESSION_HEADER] = self.session_id
-        if self._credentials is not None and (bearer := await self._credentials.header()) is not None:
-            sent["Authorization"] = bearer
+        sent = CIMultiDict(_JSON)  # the SDK spells its headers in another case; none may be there twice
+        sent.update(self.common_headers)
+        sent.update(headers)
+        if self._in_session:
+            sent[_SESSION_HEADER] = self.session_id or ""
         try:
-            async with self._http.request(method, self.url, data=body, headers=sent, allow_redirects=False) as response:
+            async with self._client.request(method, self.url, body, sent) as response:
                 yield response
         except aiohttp.ClientConnectorError as error:
-            reason = f"cannot reach {response_origin(self.url)}: {error.strerror or error}"
+            reason = f"cannot reach {origin(self.url)}: {error.strerror or error}"
             self.fail_all(reason)
             raise ChannelClosed(reason) from None
         except aiohttp.ClientError as error:
@@ -137,36 +100,57 @@ class HttpChannel(Channel):
         if not pending.future.done():
             await self._resume(parser, pending, headers)
 
+    @property
+    def _in_session(self) -> bool:
+        return self.session_id is not None and not self.modern
+
     def _adopt_session(self, response: aiohttp.ClientResponse) -> None:
         if self.session_id is None:
             self.session_id = response.headers.get(_SESSION_HEADER)
 
     def _deliver_to(self, pending: Pending, data: bytes) -> None:
-        self.deliver(data)
+        """Take the answer to one POST: whatever is wrong with it is that request's fault."""
+        try:
+            for message in envelope.decode(data):
+                self.route(message)
+        except InvalidAnswer as error:
+            pending.fail(error)
         if not pending.future.done():
             pending.fail(InvalidAnswer("the HTTP answer does not answer the request"))
 
     async def _read_events(self, response: aiohttp.ClientResponse, parser: EventParser, pending: Pending) -> None:
         self._adopt_session(response)
-        async for chunk in response.content.iter_any():
-            for event in parser.feed(chunk):
-                if event.name == "message":
-                    self.deliver(event.data)
-            if pending.future.done():
-                return
+        parser.restart()
+        try:
+            async for chunk in response.content.iter_any():
+                for event in parser.feed(chunk):
+                    if event.name == "message":
+                        self.take_event(event)
+                if pending.future.done():
+                    return
+                if parser.overflowing:
+                    raise AnswerTooLarge(self.max_result_bytes)
+        except aiohttp.ClientPayloadError:
+            if parser.last_id is None:
+                raise  # it broke, and the server did not say how to go on
 
     async def _resume(self, parser: EventParser, pending: Pending, headers: Mapping[str, str]) -> None:
-        """Pick up a stream that the server closed before the answer, where it said from where."""
-        for _ in range(_RESUMES):
-            if parser.last_id is None or self.modern:
-                break
-            await asyncio.sleep(parser.retry if parser.retry is not None else 1)
-            again = {**headers, "Accept": "text/event-stream", "Last-Event-ID": parser.last_id}
+        """Pick up a stream that ended before the answer, where the server said from where."""
+        fruitless = 0
+        while parser.last_id is not None and not self.modern and fruitless < _FRUITLESS_RESUMES:
+            before = parser.last_id
+            await asyncio.sleep(_pause(parser.retry, 1.0))
+            again = {**headers, "Accept": "text/event-stream", "Last-Event-ID": before}
             async with self._request("GET", None, again) as response:
-                await self._check(response)
+                try:
+                    await self._check(response)
+                except SessionExpired as error:
+                    # The server took the call before it forgot us: it must not look as if it could be sent again.
+                    raise ChannelClosed(f"the server lost the call's stream ({error})") from None
                 await self._read_events(response, parser, pending)
             if pending.future.done():
                 return
+            fruitless = fruitless + 1 if parser.last_id == before else 0
         pending.fail(ChannelClosed("the stream ended before the answer came"))
 
     async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
@@ -187,10 +171,10 @@ class HttpChannel(Channel):
                 status, f"it redirects to {response.headers.get('Location', '?')[:200]}; set `url` to that"
             )
         body = (await self._read(response, _MAX_ERROR_BODY, cut=True)) if response.content_length != 0 else b""
-        if status == 404 and self.session_id is not None:
+        if status == 404 and self._in_session:
             raise SessionExpired(status, "the server no longer knows our session")
         with contextlib.suppress(InvalidAnswer):
-            message = envelope.decode(body)[0]
+            message = envelope.decode_one(body)
             if message.error:
                 error = envelope.error_body(message.error)
                 raise RpcError(error.code, error.message, error.data)
@@ -210,42 +194,43 @@ class HttpChannel(Channel):
                 raise AnswerTooLarge(limit)
         return b"".join(parts)[:limit]
 
-    async def listen(self, headers: Mapping[str, str]) -> None:
+    async def listen(self) -> None:
         """Take what a server of the handshake era says outside of answers, for as long as it offers a stream."""
         parser = EventParser(self.max_result_bytes)
         pause = 1.0
         while not self.closed.done():
-            sent = {**headers, "Accept": "text/event-stream"}
+            sent = {"Accept": "text/event-stream"}
             if parser.last_id is not None:
                 sent["Last-Event-ID"] = parser.last_id
             try:
                 async with self._request("GET", None, sent) as response:
-                    if response.status >= 300 or response.content_type != "text/event-stream":
+                    if response.status < 500 and response.content_type != "text/event-stream":
                         return  # no such stream, which a server may decide
-                    pause = 1.0
-                    async for chunk in response.content.iter_any():
-                        for event in parser.feed(chunk):
-                            self.deliver(event.data)
+                    if response.status < 300:
+                        pause = 1.0
+                        await self._read_notices(response, parser)
             except (WireError, OSError) as error:
                 log.debug("the listening stream broke: %s", error)
-            await asyncio.sleep(parser.retry if parser.retry is not None else pause)
+            await asyncio.sleep(_pause(parser.retry, pause))
             pause = min(pause * 2, 60)
+
+    async def _read_notices(self, response: aiohttp.ClientResponse, parser: EventParser) -> None:
+        parser.restart()
+        async for chunk in response.content.iter_any():
+            for event in parser.feed(chunk):
+                self.take_event(event)
 
     async def close(self) -> None:
         """End the session and drop the pool."""
         ended = self.closed.done()
         self.fail_all("the connection was closed")
-        if self.session_id is not None and not ended:
+        if self._in_session and not ended:
             with contextlib.suppress(WireError, OSError, TimeoutError):
-                async with asyncio.timeout(1), self._open("DELETE", None, {}):
+                async with asyncio.timeout(1), self._request("DELETE", None, {}):
                     pass
-        await self._http.close()
+        await self._client.close()
 
 
-def response_origin(url: str) -> str:
-    """Scheme, host and port: enough to name a server, without what a path or query may hide."""
-    from yarl import URL
-
-    with contextlib.suppress(ValueError):
-        return str(URL(url).origin())
-    return "the server"
+def _pause(asked: float | None, otherwise: float) -> float:
+    """How long to wait before the next try; not even a server that says zero is asked without a break."""
+    return max(otherwise if asked is None else asked, _SHORTEST_PAUSE)

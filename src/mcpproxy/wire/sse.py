@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +10,10 @@ import aiohttp
 from yarl import URL
 
 from mcpproxy.wire.channel import Channel, Pending
+from mcpproxy.wire.client import Client, Credentials, origin
 from mcpproxy.wire.envelope import RequestId
-from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, Unauthorized, WireError
+from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, WireError
 from mcpproxy.wire.events import EventParser
-from mcpproxy.wire.http import Credentials, client_session, response_origin
 
 
 class SseChannel(Channel):
@@ -32,8 +31,7 @@ class SseChannel(Channel):
     ) -> None:
         super().__init__(max_result_bytes=max_result_bytes)
         self._url = URL(url)
-        self._credentials = credentials
-        self._http = client_session(headers)
+        self._client = Client(headers, credentials)
         self._endpoint: asyncio.Future[URL] = asyncio.get_running_loop().create_future()
         self._reader: asyncio.Task[None] | None = None
 
@@ -47,24 +45,16 @@ class SseChannel(Channel):
             raise InvalidAnswer("the event stream ended before it named an address to post to")
         self._endpoint.result()
 
-    async def _headers(self) -> dict[str, str]:
-        bearer = await self._credentials.header() if self._credentials is not None else None
-        return {} if bearer is None else {"Authorization": bearer}
-
     async def _read(self) -> None:
         reason = "the event stream ended"
         try:
-            for attempt in (1, 2):
-                headers = {"Accept": "text/event-stream", **await self._headers()}
-                async with self._http.get(self._url, headers=headers, allow_redirects=False) as response:
-                    if response.status != 401:
-                        await self._read_stream(response)
-                        return
-                    challenge = response.headers.get("WWW-Authenticate")
-                if attempt == 2 or self._credentials is None or not await self._credentials.unauthorized(challenge):
-                    raise Unauthorized(401, challenge)
+            async with self._client.request("GET", self._url, None, {"Accept": "text/event-stream"}) as response:
+                await self._read_stream(response)
+        except aiohttp.ClientConnectorError as error:
+            reason = f"cannot reach {origin(self._url)}: {error.strerror or error}"
+            raise ChannelClosed(reason) from None
         except aiohttp.ClientError as error:
-            reason = f"cannot reach {response_origin(str(self._url))}: {error or type(error).__name__}"
+            reason = f"the event stream broke: {error or type(error).__name__}"
             raise ChannelClosed(reason) from None
         except WireError as error:
             reason = str(error)
@@ -74,23 +64,28 @@ class SseChannel(Channel):
 
     async def _read_stream(self, response: aiohttp.ClientResponse) -> None:
         if response.status != 200 or response.content_type != "text/event-stream":
-            raise HttpStatus(response.status, f"no event stream but {response.content_type}")
+            raise HttpStatus(response.status, f"no event stream, but {response.content_type}")
         parser = EventParser(self.max_result_bytes)
         async for chunk in response.content.iter_any():
             for event in parser.feed(chunk):
                 if event.name == "endpoint":
                     self._take_endpoint(event.data.decode(errors="replace"))
                 else:
-                    self.deliver(event.data)
+                    self.take_event(event)
 
     def _take_endpoint(self, text: str) -> None:
         if self._endpoint.done():
             return
-        endpoint = self._url.join(URL(text))
-        if endpoint.origin() != self._url.origin():
-            self._endpoint.set_exception(InvalidAnswer("the server wants its messages posted to another host"))
-        else:
+        try:
+            endpoint = self._url.join(URL(text))
+            same_origin = endpoint.origin() == self._url.origin()
+        except ValueError:
+            self._endpoint.set_exception(InvalidAnswer("the server names no address that could be posted to"))
+            return
+        if same_origin:
             self._endpoint.set_result(endpoint)
+        else:
+            self._endpoint.set_exception(InvalidAnswer("the server wants its messages posted to another host"))
 
     async def _send_request(
         self, pending: Pending, request_id: RequestId, body: bytes, headers: Mapping[str, str]
@@ -98,13 +93,10 @@ class SseChannel(Channel):
         await self._send_message(body, headers)
 
     async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
-        sent = {"Content-Type": "application/json", **headers, **await self._headers()}
+        endpoint = await asyncio.shield(self._endpoint)
         try:
-            async with self._http.post(
-                await asyncio.shield(self._endpoint), data=body, headers=sent, allow_redirects=False
-            ) as response:
-                if response.status == 401:
-                    raise Unauthorized(401, response.headers.get("WWW-Authenticate"))
+            sent = {"Content-Type": "application/json", **headers}
+            async with self._client.request("POST", endpoint, body, sent) as response:
                 if response.status >= 300:
                     raise HttpStatus(response.status, response.reason or "")
         except aiohttp.ClientError as error:
@@ -115,8 +107,9 @@ class SseChannel(Channel):
         self.fail_all("the connection was closed")
         if self._reader is not None:
             self._reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError, WireError):
-                await self._reader
+            await asyncio.wait({self._reader})
+            if not self._reader.cancelled():
+                self._reader.exception()  # seen: `open` or `fail_all` has said it already
         if self._endpoint.done() and not self._endpoint.cancelled():
             self._endpoint.exception()
-        await self._http.close()
+        await self._client.close()
