@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
+NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --omit-lockfile-registry-resolved --ignore-scripts \
+	--no-audit --no-fund --no-update-notifier --loglevel=error
 
 .PHONY: help run test lint types pytest lock clean
 
@@ -25,6 +27,14 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
+# Node comes from PyPI with the development requirements; the npm programs that tests run are installed once.
+# Not `npm ci`: it refuses a lock that was made where a registry serves the packages of one platform only.
+.node/.installed: $(VENV)/.installed-dev tests/npm/package.json tests/npm/package-lock.json
+	@mkdir -p .node
+	@cp tests/npm/package.json tests/npm/package-lock.json .node/
+	cd .node && $(NPM) install
+	@touch $@
+
 run: $(VENV)/.installed
 	@$(BIN)/mcpproxy serve --demo
 
@@ -37,13 +47,14 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-pytest: $(VENV)/.installed-dev
+pytest: $(VENV)/.installed-dev .node/.installed
 	$(BIN)/pytest -n $(JOBS)
 
 # Pin every dependency again (needs uv on the PATH or in the environment).
-lock: $(BIN)/python
+lock: $(VENV)/.installed-dev
 	uv pip compile --quiet --universal --no-header --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements.txt
 	uv pip compile --quiet --universal --no-header --no-emit-index-url --python-version 3.11 --extra dev -c requirements.txt pyproject.toml -o requirements-dev.txt
+	cd tests/npm && $(NPM) install --package-lock-only
 
 clean:
 	rm -rf $(VENV) .node .mypy_cache .ruff_cache .pytest_cache
