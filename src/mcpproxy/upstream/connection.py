@@ -17,7 +17,7 @@ from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Server
 from mcpproxy.wire.channel import Channel, OnProgress
 from mcpproxy.wire.client import Credentials
-from mcpproxy.wire.envelope import encode
+from mcpproxy.wire.envelope import elements, encode, members
 from mcpproxy.wire.errors import HttpStatus, InvalidAnswer, RpcError, Unauthorized, WireError
 from mcpproxy.wire.http import HttpChannel
 from mcpproxy.wire.reaper import Reaper
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 _MAX_PAGES = 1000
 _MAX_LISTING_BYTES = 64 * 1024 * 1024
+_MAX_PAGE_COMMAS = 1_000_000
+"""Before a page is cut into tools: millions of tiny ones would cost fifty times their size."""
 _METHOD_NOT_FOUND = -32601
 
 
@@ -137,8 +139,8 @@ class Connection:
         size = 0
         for _ in range(_MAX_PAGES):
             page = await self._list_page(cursor, timeout)
-            definitions.extend(bytes(tool) for tool in page.tools)
-            size += sum(map(len, definitions[-len(page.tools) :])) if page.tools else 0
+            definitions.extend(page.tools)
+            size += sum(map(len, page.tools))
             if len(definitions) > MAX_TOOLS or size > _MAX_LISTING_BYTES:
                 raise InvalidAnswer(f"it lists more than {MAX_TOOLS} tools or {_MAX_LISTING_BYTES} bytes of them")
             cursor = page.next_cursor
@@ -154,10 +156,7 @@ class Connection:
         raw = await self.channel.call_raw(
             "tools/list", params, timeout=timeout, meta=self._meta, headers=self._headers_for("tools/list", None)
         )
-        try:
-            return msgspec.json.decode(raw, type=_Page)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise InvalidAnswer(f"its tool list cannot be read: {error}") from None
+        return _read_page(raw)
 
     async def ping(self, timeout: float) -> None:
         """Raise unless the server answers. Any answer will do: a server need not know the method to be alive."""
@@ -168,9 +167,30 @@ class Connection:
             )
 
 
-class _Page(Struct, rename="camel"):
+class _Page(Struct):
+    tools: list[bytes]
+    next_cursor: str | None
+
+
+class _WirePage(Struct, rename="camel"):
     tools: list[Raw] = []
     next_cursor: str | None = None
+
+
+def _read_page(raw: bytes) -> _Page:
+    """The definitions on one page, each as it was written; one that cannot be read is none of the others' business."""
+    if raw.count(b",") > _MAX_PAGE_COMMAS:
+        raise InvalidAnswer("its tool list has more parts than any list of tools needs")
+    try:
+        page = msgspec.json.decode(raw, type=_WirePage)
+        return _Page([bytes(tool) for tool in page.tools], page.next_cursor)
+    except (msgspec.MsgspecError, RecursionError):
+        found = members(raw)  # a lone surrogate in one description must not cost the whole list
+    try:
+        cursor = msgspec.json.decode(found.get("nextCursor", b"null"), type=str | None)
+    except msgspec.MsgspecError as error:
+        raise InvalidAnswer(f"its tool list cannot be read: {error}") from None
+    return _Page(elements(found.get("tools", b"[]")), cursor)
 
 
 def _param_headers(tool: Tool, arguments: bytes) -> dict[str, str]:
@@ -207,6 +227,8 @@ async def connect(link: Link, era: Era) -> AsyncIterator[Connection]:
         finally:
             listener.cancel()
             await asyncio.wait({listener})
+            if not listener.cancelled() and (fault := listener.exception()) is not None:
+                log.warning("server %r was no longer listened to: %s", link.server.name, fault)
 
 
 async def _establish(link: Link, era: Era, stack: contextlib.AsyncExitStack) -> Connection:
@@ -286,7 +308,7 @@ async def _open(
         client_info=Implementation(name="mcpproxy", version=mcpproxy.__version__),
         message_handler=_handler(link),
     )
-    await stack.enter_async_context(session)
+    await stack.enter_async_context(_entered(session))
     # A handshake that fails for an HTTP reason must say so: the SDK only sees its own error class.
     from mcp.shared.exceptions import MCPError
 
@@ -297,6 +319,25 @@ async def _open(
             raise error.__cause__ from None
         raise RpcError(error.error.code, error.error.message, error.error.data) from None
     return Connection(channel, session)
+
+
+@contextlib.asynccontextmanager
+async def _entered(session: ClientSession) -> AsyncIterator[None]:
+    """The session while it runs. Its task group wraps every fault in a group; whoever is outside wants the fault."""
+    fault: Exception | None = None
+    try:
+        async with session:
+            try:
+                yield
+            except Exception as error:
+                fault = error
+                raise
+    except ExceptionGroup as group:
+        raise fault or _first(group) from None
+
+
+def _first(fault: Exception) -> Exception:
+    return _first(fault.exceptions[0]) if isinstance(fault, ExceptionGroup) else fault
 
 
 def _handler(link: Link) -> Any:
@@ -322,8 +363,8 @@ async def _negotiate(session: ClientSession, channel: Channel, era: Era) -> None
         try:
             await session.discover()
         except MCPError as error:
-            if channel.closed.done():
-                era.legacy = True  # it died of the question: next time ask the old way
+            if channel.closed.done() or _hopeless(error.__cause__):
+                era.legacy = channel.kind == "stdio"  # it died of the question: next time ask the old way
                 raise
             if error.error.code == UNSUPPORTED_PROTOCOL_VERSION:
                 try:
@@ -341,6 +382,11 @@ async def _negotiate(session: ClientSession, channel: Channel, era: Era) -> None
     except (ValidationError, RuntimeError) as error:
         raise Incompatible(f"its answer to the handshake cannot be used: {str(error).splitlines()[0]}") from None
     era.legacy = True
+
+
+def _hopeless(cause: BaseException | None) -> bool:
+    """Whether any other question would be refused just the same."""
+    return isinstance(cause, Unauthorized) or (isinstance(cause, HttpStatus) and cause.status >= 500)
 
 
 async def _listen(connection: Connection, on_tools_changed: Callable[[], None]) -> None:

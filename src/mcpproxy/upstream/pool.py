@@ -43,9 +43,9 @@ class Pool:
         async with self._changing:
             wanted = {server.name: server for server in servers}
             ending = [upstream for name, upstream in self._servers.items() if wanted.get(name) != upstream.server]
-            for upstream in ending:
-                del self._servers[upstream.name]
             await asyncio.gather(*(upstream.stop() for upstream in ending))
+            for upstream in ending:  # until here a call found it, stopped, rather than nothing of that name
+                del self._servers[upstream.name]
             for name, server in wanted.items():
                 if name not in self._servers:
                     server_log = ServerLog(log_path(self._data_dir, name), self._mask)

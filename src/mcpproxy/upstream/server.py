@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -32,7 +32,12 @@ STEADY_AFTER = 30.0
 """A server that stayed up this long starts again at the first pause."""
 PING_EVERY = 30.0
 PING_PATIENCE = 10.0
-_RELIST_PAUSE = 0.25
+HANDSHAKE_PATIENCE = 30.0
+"""A handshake may take this long even where calls may not: many servers install themselves first."""
+SLOT_PATIENCE = 10.0
+"""A server that takes longer to start makes room for the next one."""
+RELIST_PAUSE = 0.25
+LONGEST_RELIST_PAUSE = 30.0
 _EAGER_EVERY = 1.0
 
 
@@ -99,6 +104,7 @@ class Upstream:
         self._connection: Connection | None = None
         self._era = Era()
         self._failures = 0
+        self._was_ready = False
         self._eager_at = 0.0
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
@@ -164,7 +170,10 @@ class Upstream:
     async def _live(self) -> None:
         while True:
             started = time.monotonic()
+            guess = msgspec.structs.replace(self._era)
             state, reason = await self._attempt()
+            if not self._was_ready and guess != Era():
+                self._era = Era()  # what was learnt may no longer hold: find out again
             if time.monotonic() - started > STEADY_AFTER:
                 self._failures = 0
             self._failures += 1
@@ -175,6 +184,8 @@ class Upstream:
     async def _attempt(self) -> tuple[State, str]:
         """Connect and stay until the connection ends; returns what to be next, and why."""
         self._set(State.CONNECTING, "")
+        self.log.begin()
+        self._was_ready = False
         login: Login | None = None
         try:
             server = await self._around.expand(self.server)
@@ -187,12 +198,13 @@ class Upstream:
             return State.FAILED, str(error)
         except ChannelClosed as error:
             return State.BACKING_OFF, self._with_last_words(str(error))
+        except TimeoutError:
+            return State.BACKING_OFF, self._with_last_words(f"no handshake within {self._handshake_patience():g} s")
         except (WireError, OSError) as error:
             return State.BACKING_OFF, str(error) or type(error).__name__
-        except TimeoutError:
-            return State.BACKING_OFF, self._with_last_words(f"no handshake within {self._patience():g} s")
-        except ExceptionGroup as group:
-            return State.BACKING_OFF, "; ".join(str(error) for error in group.exceptions)
+        except Exception as error:  # a fault of ours costs this attempt, never the server's whole life
+            log.exception("server %r: unexpected fault", self.name)
+            return State.BACKING_OFF, f"{type(error).__name__}: {error}"
         return State.BACKING_OFF, "the connection ended"
 
     def _with_last_words(self, reason: str) -> str:
@@ -202,11 +214,14 @@ class Upstream:
     def _patience(self) -> float:
         return self.server.call_tool_timeout or self._around.settings().call_tool_timeout
 
+    def _handshake_patience(self) -> float:
+        return max(self._patience(), HANDSHAKE_PATIENCE)
+
     def _link(self, server: Server, login: Login | None) -> Link:
         return Link(
             server=server,
             max_result_bytes=self._around.settings().max_result_bytes,
-            connect_timeout=self._patience(),
+            connect_timeout=self._handshake_patience(),
             on_stderr=self.log.stderr,
             reaper=self._around.reaper,
             credentials=login,
@@ -216,10 +231,11 @@ class Upstream:
 
     async def _stay(self, link: Link) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            async with self._around.slots:
+            async with _held(self._around.slots, SLOT_PATIENCE):
                 connection = await stack.enter_async_context(connect(link, self._era))
                 await self._list(connection)
             self._connection = connection
+            self._was_ready = True
             try:
                 self._set(State.READY, "")
                 await self._serve(connection)
@@ -230,7 +246,7 @@ class Upstream:
     async def _list(self, connection: Connection) -> None:
         self._relist.clear()
         definitions = await connection.list_tools(self._patience())
-        tools, problems = read_tools(self.name, definitions)
+        tools, problems = await asyncio.to_thread(read_tools, self.name, definitions)
         for problem in problems[:20]:
             self.log.note(problem)
             log.warning("%s", problem)
@@ -249,6 +265,8 @@ class Upstream:
     async def _serve(self, connection: Connection) -> None:
         """Keep the list fresh and the server honest, until the connection ends."""
         closed = connection.channel.closed
+        pause = RELIST_PAUSE
+        listed = 0.0
         while True:
             relist = asyncio.ensure_future(self._relist.wait())
             news: set[asyncio.Future[Any]] = {relist, closed}
@@ -259,8 +277,12 @@ class Upstream:
             if closed.done():
                 raise ChannelClosed(closed.result())
             if self._relist.is_set():
-                await asyncio.sleep(_RELIST_PAUSE)  # changes come in bursts; one list serves them all
+                # Changes come in bursts, and one list serves them all; a server that never rests is asked ever less.
+                steady = time.monotonic() - listed > 4 * pause
+                pause = RELIST_PAUSE if steady else min(2 * pause, LONGEST_RELIST_PAUSE)
+                await asyncio.wait({closed}, timeout=pause)
                 await self._list(connection)
+                listed = time.monotonic()
             elif connection.channel.in_flight == 0:
                 await self._check(connection)
 
@@ -273,7 +295,8 @@ class Upstream:
                 raise ChannelClosed(f"it did not answer a ping within {PING_PATIENCE:g} s") from None
 
     async def _pause(self, state: State, reason: str) -> None:
-        pause = min(FIRST_PAUSE * 2 ** (self._failures - 1), LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311
+        growth = 2 ** min(self._failures - 1, 30)  # past that the number itself would not fit
+        pause = min(FIRST_PAUSE * growth, LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311
         self._wake.clear()
         self.retry_at = None if state in (State.NEEDS_LOGIN, State.FAILED) else time.time() + pause
         self._set(state, reason)
@@ -298,25 +321,38 @@ class Upstream:
 
     async def ready(self, timeout: float) -> Connection:
         """The live connection; waits while the server connects, and wakes it where it only waits for another try."""
-        deadline = time.monotonic() + timeout
+        deadline = asyncio.get_running_loop().time() + timeout
         tried = False
-        while self._connection is None:
-            if self.state is State.BACKING_OFF and not tried and time.monotonic() - self._eager_at > _EAGER_EVERY:
-                self._eager_at = time.monotonic()
-                self.wake()
-            elif self.state not in (State.CONNECTING, State.READY, State.DISCONNECTED):
-                raise NotReady(self.state, self.reason)
-            elif self.state is State.DISCONNECTED and self._task is None:
-                raise NotReady(self.state, self.reason or "not started")
-            else:
+        while (connection := self._usable()) is None:
+            if self.state is State.CONNECTING:
                 tried = True
+            elif self.state is State.BACKING_OFF:
+                if tried or not self._hurry():
+                    raise NotReady(self.state, self.reason)
+            elif self.state not in (State.READY, State.DISCONNECTED) or self._task is None:
+                raise NotReady(self.state, self.reason or "not started")
             changed = self._changed
             try:
-                async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
+                async with asyncio.timeout_at(deadline):
                     await changed.wait()
             except TimeoutError:
                 raise NotReady(self.state, f"still connecting after {timeout:g} s") from None
-        return self._connection
+        return connection
+
+    def _usable(self) -> Connection | None:
+        connection = self._connection
+        return None if connection is None or connection.channel.closed.done() else connection
+
+    def _hurry(self) -> bool:
+        """Have the next try made now, unless that has just been done in vain."""
+        if self._wake.is_set():
+            return True  # another call did
+        now = time.monotonic()
+        if now - self._eager_at <= _EAGER_EVERY:
+            return False
+        self._eager_at = now
+        self.wake()
+        return True
 
     async def call_tool(
         self,
@@ -328,25 +364,39 @@ class Upstream:
         on_progress: OnProgress | None = None,
     ) -> bytes:
         """Call a tool; a server that is still connecting is waited for within the same timeout."""
-        started = time.monotonic()
-        connection = self._connection or await self.ready(timeout)
+        deadline = time.monotonic() + timeout
+        connection = self._usable() or await self.ready(timeout)
         try:
             return await connection.call_tool(
-                tool,
-                arguments,
-                timeout=max(timeout - (time.monotonic() - started), 0.001),
-                max_timeout=max_timeout,
-                on_progress=on_progress,
+                tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
             )
         except SessionExpired as error:
             # The server said it does not know us, so it did nothing: a new handshake, then the same call once more.
             connection.channel.fail_all(str(error))
-            while self._connection is connection:
-                await self._changed.wait()
-            connection = await self.ready(timeout)
+            connection = await self.ready(_left(deadline))
             return await connection.call_tool(
-                tool, arguments, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
+                tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
             )
+        except Unauthorized:
+            self._relist.set()  # this tool alone, or all of the server? The answer to the next list will say.
+            raise
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.001)
+
+
+@contextlib.asynccontextmanager
+async def _held(slots: asyncio.Semaphore, longest: float) -> AsyncIterator[None]:
+    """A slot for the length of the block, but no longer than that: servers that hang must not keep others out."""
+    await slots.acquire()
+    timer = asyncio.get_running_loop().call_later(longest, slots.release)
+    try:
+        yield
+    finally:
+        if timer.when() > asyncio.get_running_loop().time():
+            timer.cancel()
+            slots.release()
 
 
 def server_identity(server: Server) -> str:

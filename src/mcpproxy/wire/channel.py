@@ -28,7 +28,6 @@ from mcpproxy.wire.errors import (
     InvalidAnswer,
     RpcError,
     TooManyCalls,
-    Unauthorized,
     WireError,
 )
 from mcpproxy.wire.events import Event
@@ -361,7 +360,7 @@ class Channel(ABC):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Send one of the SDK session's own requests."""
+        """Send one of the SDK session's own requests; every fault becomes an MCPError with the fault as its cause."""
         from mcp.shared.exceptions import MCPError  # the SDK is slow to import
 
         opts = opts or {}
@@ -384,11 +383,7 @@ class Channel(ABC):
             raise MCPError(_REQUEST_TIMEOUT, f"{method}: {error}") from error
         except ChannelClosed as error:
             raise MCPError(_CONNECTION_CLOSED, str(error)) from error
-        except Unauthorized:
-            raise
         except HttpStatus as error:
-            if error.status >= 500:
-                raise
             raise MCPError(_INVALID_REQUEST, str(error)) from error
         except WireError as error:
             raise MCPError(_INTERNAL_ERROR, str(error)) from error
