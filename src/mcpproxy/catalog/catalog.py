@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -36,6 +36,7 @@ class Catalog:
     def __init__(self, store: ListingStore) -> None:
         self._store = store
         self._snapshot = Snapshot()
+        self._saved: dict[str, Listing] = {}
         self._writing = asyncio.Lock()
         self._watchers: list[Callable[[Listing | None, str], None]] = []
 
@@ -52,14 +53,15 @@ class Catalog:
         """Take up the last known lists of the configured servers, marked stale, before any of them is reached."""
         stored = await asyncio.to_thread(self._store.load)
         for listing in stored:
+            self._saved[listing.server] = listing
             if identities.get(listing.server) == listing.identity:
                 self._swap(listing.server, listing)
 
     async def put(self, listing: Listing) -> None:
         """A server listed its tools."""
-        before = self._snapshot.listings.get(listing.server)
         self._swap(listing.server, listing)
-        if before is None or not _same(before, listing):
+        saved = self._saved.get(listing.server)
+        if saved is None or not _same(saved, listing):
             await self._save(listing)
 
     def mark_stale(self, server: str) -> None:
@@ -86,13 +88,13 @@ class Catalog:
         async with self._writing:
             try:
                 await asyncio.to_thread(self._store.save, listing)
+                self._saved[listing.server] = listing
             except Exception as error:  # the list in memory is good; only its survival is at risk
                 log.warning("the tools of %r could not be saved: %s", listing.server, error)
 
 
 def _same(one: Listing, other: Listing) -> bool:
-    return one.identity == other.identity and _definitions(one.tools.values()) == _definitions(other.tools.values())
-
-
-def _definitions(tools: Iterable[Tool]) -> list[bytes]:
-    return [tool.definition for tool in tools]
+    """Whether nothing but the time of listing differs."""
+    return msgspec.structs.replace(one, listed_at=0, stale=False) == msgspec.structs.replace(
+        other, listed_at=0, stale=False
+    )
