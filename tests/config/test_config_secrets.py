@@ -122,6 +122,13 @@ def test_a_machine_without_a_keyring_is_a_clear_error(use: Callable[[KeyringBack
         expand(Server(name="a", command="x", env={"T": "${keyring:gh}"}), Masker())
 
 
+def test_a_variable_that_is_no_text_is_masked_like_any_other() -> None:
+    masker = Masker()
+    value = b"secret-\xff-bytes".decode(errors="surrogateescape")
+    expand(Server(name="a", command="x", env={"T": "${env:RAW}"}), masker, {"RAW": value})
+    assert masker.mask_bytes(b"log: secret-\xff-bytes") == b"log: ***"
+
+
 def test_a_server_without_references_stays_as_it_is() -> None:
     server = Server(name="a", command="x", env={"T": "literal-value"})
     masker = Masker()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -149,14 +149,22 @@ async def test_a_link_that_is_pointed_elsewhere_is_followed(tmp_path: Path) -> N
         assert (await events.reload()).loaded.config.tools_limit == 2
 
 
-async def test_a_file_written_in_steps_is_read_when_it_is_whole(path: Path) -> None:
-    async with watched(load(path, {})) as events:
-        with path.open("w") as file:
-            for part in ('{"tools', '_limit"', ": 9}"):
-                file.write(part)
-                file.flush()
+async def test_a_file_written_in_steps_is_read_once_when_it_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = iter([(1,), (2,), (3,)])
+    reads: list[Path] = []
+
+    def count(path: Path, env: Mapping[str, str]) -> Loaded:
+        reads.append(path)
+        return load(path, env)
+
+    monkeypatch.setattr("mcpproxy.config.watch._signature", lambda _path: next(steps, (3,)))
+    monkeypatch.setattr("mcpproxy.config.watch.load", count)
+    current = load(path, {})
+    path.write_text('{"tools_limit": 9}')
+    async with watched(current) as events:
         assert (await events.reload()).loaded.config.tools_limit == 9
         await events.nothing()
+    assert len(reads) == 1
 
 
 async def test_a_touch_or_another_file_is_no_change(path: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_directory_that_takes_no_files_is_a_matter_of_access(path: Path, monke
     def refuse(**_options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mcpproxy.config.files.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
     with pytest.raises(ConfigAccessError, match="cannot be written: Permission denied"):
         update(path, lambda document: document.update(tools_limit=8))
 

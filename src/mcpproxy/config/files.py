@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,8 @@ def private_dir(path: Path) -> Path:
 
 def write_private(path: Path, data: bytes) -> None:
     """Replace the file in one step, mode 0600; after a crash it is the old or the new one. A link stays a link."""
+    import tempfile  # brings much along, and most commands write nothing
+
     target = path.resolve()
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     temporary = Path(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -17,6 +18,7 @@ from mcpproxy.config.walk import bare, marks
 _SHORTEST = 6
 """Masking shorter values would tear holes into every log and protect nothing that can be guessed anyway."""
 _SHORTEST_LINE = 16
+_ANY = "surrogateescape"  # environment variables may hold any bytes
 
 _CONFIG: Final = inspect.type_info(Config)
 _SERVER: Final = inspect.type_info(Server)
@@ -33,20 +35,18 @@ class Masker:
     def __init__(self) -> None:
         self._sources: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self._secrets = _Secrets()
+        self._learning = threading.Lock()
 
     def learn(self, source: str, values: Iterable[str]) -> None:
         """Take these as the secrets of a source, such as `server:github`, in place of those it had."""
         new = frozenset(form for value in values for form in _forms(value))
-        current, _ = self._sources.get(source, (frozenset(), frozenset()))
-        if new == current:
-            return
-        # What was replaced may still be on its way into a log, so it stays one turn longer; what it had before that
-        # goes, so that tokens refreshed for months do not pile up.
-        self._sources[source] = (new, current)
-        known = frozenset().union(*(part for parts in self._sources.values() for part in parts))
-        # The longest first, so that a secret within a secret leaves no rest.
-        texts = tuple(sorted(known, key=lambda text: (-len(text), text)))
-        self._secrets = _Secrets(texts=texts, data=tuple(text.encode() for text in texts))
+        with self._learning:
+            current, _ = self._sources.get(source, (frozenset(), frozenset()))
+            if new != current:
+                # What was replaced may still be on its way into a log, so it stays one turn longer; what it had
+                # before that goes, so that tokens refreshed for months do not pile up.
+                self._sources[source] = (new, current)
+                self._secrets = _ordered(part for parts in self._sources.values() for part in parts)
 
     # One `in` per secret is 5 to 15 times faster than one regular expression for all of them, up to some hundreds.
 
@@ -63,6 +63,12 @@ class Masker:
             if secret in data:
                 data = data.replace(secret, HIDDEN.encode())
         return data
+
+
+def _ordered(parts: Iterable[frozenset[str]]) -> _Secrets:
+    # The longest first, so that a secret within a secret leaves no rest.
+    texts = tuple(sorted(frozenset().union(*parts), key=lambda text: (-len(text), text)))
+    return _Secrets(texts=texts, data=tuple(text.encode(errors=_ANY) for text in texts))
 
 
 def secrets_of(value: Config | Server) -> frozenset[str]:
@@ -159,7 +165,12 @@ def _pieces(secret: str, name: str, text: str) -> list[sniff.Piece]:
 def _forms(value: str) -> Iterator[str]:
     """The value and the ways it may be written: decoded, quoted, escaped, or line by line."""
     for text in {value, unquote(value), value.strip("'\"")}:
-        for form in (text, quote(text, safe=""), json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
+        for form in (
+            text,
+            quote(text, safe="", errors=_ANY),
+            json.dumps(text)[1:-1],
+            json.dumps(text, ensure_ascii=False)[1:-1],
+        ):
             if len(form) >= _SHORTEST and form.strip() and not sniff.is_public(form):
                 yield form
     if "\n" in value:

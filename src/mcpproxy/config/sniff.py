@@ -32,7 +32,9 @@ _PUBLIC_HEADERS: Final = frozenset(
 )
 _PUBLIC_VALUES: Final = frozenset(
     "true false yes no on off none null auto default enabled disabled debug info warn warning error critical trace "
-    "verbose production development staging test testing local localhost stdio http https sse utf-8".split()
+    "verbose production development staging test testing local localhost stdio http https sse utf-8 "
+    # Guessed by anyone; hiding them would only tear holes into logs.
+    "password secret admin root postgres mysql github example changeme".split()
 )
 _PREFIXES: Final = re.compile(
     r"(?:gh[opsur]_|github_pat_|glpat-|sk-|rk_live_|sk_live_|xox[abeprs]-|AKIA|ASIA|AIza|eyJ|hf_|npm_|pypi-|shpat_|"

@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -84,7 +83,7 @@ def with_api_key(current: Loaded, env: Mapping[str, str] = os.environ) -> Loaded
     """The same configuration with an API key: the one it has, else a new one, saved where the file can be written."""
     if current.config.api_key:
         return current
-    key = secrets.token_hex(32)
+    key = os.urandom(32).hex()
 
     def put(document: dict[str, Any]) -> None:
         # Another process may have been quicker; then its key holds for both.
