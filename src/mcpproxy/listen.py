@@ -8,8 +8,8 @@ import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -165,8 +165,18 @@ class _Protocol(HttpToolsProtocol):
             self._deadline = None
 
 
-async def serve_http(app: ASGIApp, sockets: list[socket.socket], busy: Callable[[], int]) -> None:
-    """Serve until a signal comes, then let the calls under way finish, and stop."""
+class _Server(uvicorn.Server):
+    """The HTTP server without its hold on signals: it would raise them again before the rest of us has stopped."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve_http(
+    app: ASGIApp, sockets: list[socket.socket], busy: Callable[[], int], stopping: asyncio.Event
+) -> None:
+    """Serve until we are asked to stop, then let the calls under way finish."""
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -180,8 +190,8 @@ async def serve_http(app: ASGIApp, sockets: list[socket.socket], busy: Callable[
         timeout_graceful_shutdown=int(DRAIN_SECONDS) + 1,
         backlog=_BACKLOG,
     )
-    server = uvicorn.Server(config)
-    drain = asyncio.create_task(_drain(server, busy))
+    server = _Server(config)
+    drain = asyncio.create_task(_drain(server, busy, stopping))
     try:
         await server.serve(sockets=sockets)
     finally:
@@ -190,10 +200,10 @@ async def serve_http(app: ASGIApp, sockets: list[socket.socket], busy: Callable[
             await drain
 
 
-async def _drain(server: Any, busy: Callable[[], int]) -> None:
+async def _drain(server: _Server, busy: Callable[[], int], stopping: asyncio.Event) -> None:
     """Once asked to stop, wait for calls only: streams that clients merely listen on would hold us for ever."""
-    while not server.should_exit:  # uvicorn offers a flag, not an event
-        await asyncio.sleep(0.1)
+    await stopping.wait()
+    server.should_exit = True
     loop = asyncio.get_running_loop()
     deadline = loop.time() + DRAIN_SECONDS
     while busy() and loop.time() < deadline:

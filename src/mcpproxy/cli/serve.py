@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import shutil
+import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from mcpproxy.app import App
 
 log = logging.getLogger(__name__)
+
+_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def serve(options: Options, *, listen: str | None, stdio: bool, demo: bool) -> None:
@@ -107,13 +110,40 @@ def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: boo
 async def _serve(app: App, sockets: list[socket.socket], *, demo: bool) -> None:
     from mcpproxy.listen import HostCheck, address_of, serve_http
 
+    stopping = _on_signals()
     async with app.running():
         if not sockets:
-            await app.agent.serve_stdio()
+            await _until(stopping, app.agent.serve_stdio())
             return
         sys.stdout.write(_welcome(app, address_of(sockets[0]), demo=demo))
         sys.stdout.flush()
-        await serve_http(HostCheck(app, lambda: app.config), sockets, lambda: app.agent.in_flight)
+        await serve_http(HostCheck(app, lambda: app.config), sockets, lambda: app.agent.in_flight, stopping)
+
+
+def _on_signals() -> asyncio.Event:
+    """An event that a signal to stop sets. A second one ends us at once."""
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    # Started by nohup we are to outlive the terminal.
+    signals = [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP]
+
+    def stop() -> None:
+        stopping.set()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    for number in signals:
+        loop.add_signal_handler(number, stop)
+    return stopping
+
+
+async def _until(stopping: asyncio.Event, serving: Coroutine[None, None, None]) -> None:
+    task, stop = asyncio.ensure_future(serving), asyncio.ensure_future(stopping.wait())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _welcome(app: App, address: str, *, demo: bool) -> str:
