@@ -7,31 +7,41 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from msgspec import structs
 
 import mcpproxy
 from mcpproxy.access.identify import Gate
+from mcpproxy.activity.journal import Journal
 from mcpproxy.agent.face import AgentFace
 from mcpproxy.asgi import respond
+from mcpproxy.calls.cache import TextCache
+from mcpproxy.calls.house import House
+from mcpproxy.calls.pipeline import Pipeline
+from mcpproxy.calls.plans import Plans
 from mcpproxy.catalog.catalog import Catalog
 from mcpproxy.catalog.listing import Listing
 from mcpproxy.catalog.store import ListingStore
+from mcpproxy.chronicle import Chronicle
 from mcpproxy.config.load import Loaded
 from mcpproxy.config.mask import Masker, secrets_of
 from mcpproxy.config.models import Config, Server
 from mcpproxy.config.secrets import SecretMissing, expand
 from mcpproxy.config.watch import Reload, Watch
+from mcpproxy.config.write import update
 from mcpproxy.storage.engine import Storage, open_storage
+from mcpproxy.upstream.oauth import LoginFailed, Logins, page
+from mcpproxy.upstream.oauth.callback import PATH as CALLBACK_PATH
 from mcpproxy.upstream.pool import Pool
-from mcpproxy.upstream.server import CannotConnect, Login, State, Surroundings, Upstream, server_identity
+from mcpproxy.upstream.server import CannotConnect, State, Surroundings, Upstream, server_identity
 from mcpproxy.wire.reaper import Reaper
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from mcpproxy.config.errors import ConfigAccessError, ConfigError
 
@@ -44,19 +54,36 @@ STARTING_AT_ONCE = 8
 class App:
     """A running proxy."""
 
-    def __init__(self, loaded: Loaded, data_dir: Path, masker: Masker, *, extra: tuple[Server, ...] = ()) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        data_dir: Path,
+        masker: Masker,
+        *,
+        address: str | None = None,
+        extra: tuple[Server, ...] = (),
+    ) -> None:
         self.loaded = loaded
         self.data_dir = data_dir
-        self.started_at = time.time()
+        self.started_at = self.loaded_at = time.time()
         self.config_error: str | None = None
         self.masker = masker
+        self._address = address
         self._extra = extra
         self._overrides: dict[str, Any] = {"listen": loaded.config.listen}
         self._reaper = Reaper()
         self.storage: Storage
         self.catalog: Catalog
+        self.journal: Journal
+        self.chronicle: Chronicle
+        self.logins: Logins
         self.pool: Pool
+        self.pipeline: Pipeline
         self.agent: AgentFace
+        self._gate = Gate(lambda: self.config)
+        self._house: House
+        self._watch: Watch
+        self._api: ASGIApp | None = None
 
     @property
     def config(self) -> Config:
@@ -79,15 +106,39 @@ class App:
             stack.callback(self.storage.close)
             self.catalog = Catalog(ListingStore(self.storage))
             await self.catalog.restore({server.name: server_identity(server) for server in self.servers})
+            self.journal = Journal(
+                self.storage, self.data_dir, settings=lambda: self.config.activity, mask=self.masker.mask
+            )
+            await self.journal.start()
+            stack.push_async_callback(self.journal.stop)
+            self.chronicle = Chronicle(self.journal)
+            await self.chronicle.start({"listen": self.config.listen, "servers": len(self.servers)})
+            stack.push_async_callback(self.chronicle.stop)
+            self.logins = Logins(
+                self.data_dir,
+                redirect_uri=f"{self._address}{CALLBACK_PATH}" if self._address else None,
+                on_login=self._on_login,
+            )
+            stack.push_async_callback(self.logins.close)
             stack.callback(self._reaper.stop)
             self.pool = Pool(self._surroundings(), self.data_dir, self.masker.mask)
             stack.push_async_callback(self.pool.stop)
-            gate = Gate(lambda: self.config)
-            self.agent = AgentFace(settings=lambda: self.config, catalog=self.catalog, pool=self.pool, gate=gate)
+            self._house = House(
+                catalog=self.catalog,
+                pool=self.pool,
+                plans=Plans(),
+                cache=TextCache(),
+                journal=self.journal,
+                mask=self.masker.mask,
+            )
+            self.pipeline = Pipeline(self._house)
+            self.agent = AgentFace(
+                settings=lambda: self.config, house=self._house, pipeline=self.pipeline, gate=self._gate
+            )
             await stack.enter_async_context(self.agent.running())
             await self.pool.apply(self.servers)
-            watch = Watch(self.loaded, self._on_reload, self._on_config_error)
-            watching = asyncio.create_task(watch.run())
+            self._watch = Watch(self.loaded, self._on_reload, self._on_config_error)
+            watching = asyncio.create_task(self._watch.run())
             stack.push_async_callback(_end, watching)
             yield self
 
@@ -97,7 +148,7 @@ class App:
             expand=self._expand,
             reaper=self._reaper,
             slots=asyncio.Semaphore(STARTING_AT_ONCE),
-            login=self._login,
+            login=self.logins.session,
             on_listing=self._on_listing,
             on_away=self._on_away,
             on_state=self._on_state,
@@ -109,16 +160,20 @@ class App:
         except SecretMissing as error:
             raise CannotConnect(str(error)) from None
 
-    def _login(self, server: Server) -> Login | None:
-        return None
+    def _on_login(self, name: str) -> None:
+        upstream = self.pool.get(name)
+        if upstream is not None:
+            upstream.wake()
 
     async def _on_listing(self, listing: Listing) -> None:
+        self.chronicle.tools_listed(self.catalog.snapshot.listings.get(listing.server), listing)
         await self.catalog.put(listing)
 
     def _on_away(self, server: str) -> None:
         self.catalog.mark_stale(server)
 
     def _on_state(self, upstream: Upstream, before: State) -> None:
+        self.chronicle.server_changed(upstream, before)
         if upstream.state in (State.DISABLED, State.QUARANTINED):
             self.catalog.drop(upstream.name)
         if upstream.state is State.READY:
@@ -128,6 +183,7 @@ class App:
         new = structs.replace(reload.loaded.config, **self._overrides)
         before, self.loaded = self.config, structs.replace(reload.loaded, config=new)
         self.config_error = None
+        self.loaded_at = time.time()
         self.masker.learn("config", secrets_of(new))
         for warning in reload.loaded.warnings:
             log.warning("%s", warning)
@@ -135,14 +191,34 @@ class App:
         log.info("the configuration was reloaded%s", f": {', '.join(changed)}" if changed else "")
         for key in reload.changes.restart:
             log.warning("%s takes effect at the next start", key)
+        self.chronicle.config_reloaded(reload)
         for server in reload.changes.removed:
             self.catalog.drop(server.name)
+            self.chronicle.server_configured(server.name, "removed")
+        for server in reload.changes.added:
+            self.chronicle.server_configured(server.name, "added")
+        for _, server in reload.changes.changed:
+            self.chronicle.server_configured(server.name, "changed")
         await self.pool.apply(self.servers)
         await self.agent.config_changed(before, new)
         logging.getLogger("mcpproxy").setLevel(new.log_level.upper())
 
+    async def change_config(self, mutate: Callable[[dict[str, Any]], None]) -> None:
+        """Change the file, and return once the change is in force."""
+        await asyncio.to_thread(update, self.loaded.path, mutate)
+        await self._watch.look()
+
+    async def begin_login(self, name: str) -> str:
+        """Start the login of a server; gives the link for a person to open."""
+        upstream = self.pool.get(name)
+        session = self.logins.session(upstream.server) if upstream is not None else None
+        if session is None:
+            raise LoginFailed(f"server {name!r} is not one that is logged in to")
+        return await session.begin_login()
+
     async def _on_config_error(self, error: ConfigError | ConfigAccessError) -> None:
         self.config_error = str(error)
+        self.chronicle.config_refused(self.config_error)
         log.error("the changed configuration does not load and the running one stays in force: %s", error)
 
     # The HTTP root.
@@ -152,6 +228,8 @@ class App:
         path = scope["path"]
         if path in ("/mcp", "/mcp/"):
             await self.agent.http(scope, receive, send)
+        elif path == "/oauth/callback" or (path == CALLBACK_PATH and scope["method"] == "GET"):
+            await self._finish_login(scope, send)
         elif path == "/healthz":
             await respond(send, 200, {"status": "ok", "version": mcpproxy.__version__})
         elif path == "/readyz":
@@ -159,6 +237,38 @@ class App:
             await respond(send, 200 if ready else 503, {"status": "ready" if ready else "starting"})
         else:
             await respond(send, 404, {"error": f"There is nothing at {path[:200]}; agents connect to /mcp."})
+
+    def _rest(self) -> ASGIApp:
+        """The REST face, made when it is first asked for: its framework takes longer to import than we to start."""
+        if self._api is None:
+            from mcpproxy.api.app import build
+            from mcpproxy.api.services import Services
+
+            self._api = build(
+                Services(
+                    loaded=lambda: self.loaded,
+                    loaded_at=lambda: self.loaded_at,
+                    config_error=lambda: self.config_error,
+                    started_at=self.started_at,
+                    data_dir=self.data_dir,
+                    house=self._house,
+                    pipeline=self.pipeline,
+                    gate=self._gate,
+                    change_config=self.change_config,
+                    begin_login=self.begin_login,
+                )
+            )
+        return self._api
+
+    async def _finish_login(self, scope: Scope, send: Send) -> None:
+        """A person comes back from an authorization server."""
+        failure: str | None = None
+        try:
+            await self.logins.finish(dict(parse_qsl(scope["query_string"].decode("latin-1"))))
+        except LoginFailed as error:
+            failure = str(error)
+        headers = ((b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store"))
+        await respond(send, 200 if failure is None else 400, page(failure).encode(), headers)
 
 
 def demo_server() -> Server:

@@ -109,9 +109,10 @@ def replay(body: bytes, receive: Receive) -> Receive:
 
 
 async def respond(send: Send, status: int, body: Any, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """Answer with a JSON body."""
+    """Answer with a JSON body, or with bytes of which the headers tell the type."""
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    length = str(len(data)).encode()
-    start = [(b"content-type", b"application/json"), (b"content-length", length), *headers]
+    start = [(b"content-length", str(len(data)).encode()), *headers]
+    if not isinstance(body, bytes):
+        start.append((b"content-type", b"application/json"))
     await send({"type": "http.response.start", "status": status, "headers": start})
     await send({"type": "http.response.body", "body": data})

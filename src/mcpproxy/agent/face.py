@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
+from mcpproxy.agent import tools
+from mcpproxy.agent.arguments import BadArguments, read_call
 from mcpproxy.agent.descriptions import REMOVED_CALL_TOOL, built_in_tools
 from mcpproxy.agent.http import HttpFace, incoming_of
 from mcpproxy.agent.lane import Lane
 from mcpproxy.agent.sdk import AgentServer, Incoming, Placeholders, UnknownTool
 from mcpproxy.agent.stdio import StdioFace, StdioIncoming
-from mcpproxy.calls.model import Caller
-from mcpproxy.config.models import Config
+from mcpproxy.calls.after import owner_of
+from mcpproxy.calls.model import Asked, Call, Caller
+from mcpproxy.policy.operations import OPERATION_OF
+from mcpproxy.policy.quoting import quoted_name
+from mcpproxy.policy.verdict import Refusal
 
 if TYPE_CHECKING:
     from mcpproxy.access.identify import Gate
-    from mcpproxy.catalog.catalog import Catalog
-    from mcpproxy.upstream.pool import Pool
+    from mcpproxy.calls.house import House
+    from mcpproxy.calls.pipeline import Pipeline
+    from mcpproxy.config.models import Config
 
 
 class AgentFace:
     """Everything that agents see."""
 
-    def __init__(self, *, settings: Callable[[], Config], catalog: Catalog, pool: Pool, gate: Gate) -> None:
+    def __init__(self, *, settings: Callable[[], Config], house: House, pipeline: Pipeline, gate: Gate) -> None:
         self._settings = settings
-        self._catalog = catalog
-        self._pool = pool
+        self._house = house
+        self._pipeline = pipeline
         self._placeholders = Placeholders()
         self._server = AgentServer(
             list_tools=self.list_tools,
@@ -42,7 +49,6 @@ class AgentFace:
             settings=settings,
             auth_required=lambda: settings().mcp_auth_required,
         )
-        self.in_flight = 0
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -56,8 +62,8 @@ class AgentFace:
 
     def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """What `tools/list` shows this caller."""
-        servers = [name for name in self._catalog.snapshot.listings if caller.scope.sees_server(name)]
-        return built_in_tools(self._settings(), servers)
+        listings = self._house.catalog.snapshot.listings
+        return built_in_tools(self._settings(), [name for name in listings if caller.scope.sees_server(name)])
 
     async def dispatch(
         self,
@@ -67,18 +73,43 @@ class AgentFace:
         request_id: str,
         on_progress: Callable[[bytes], None] | None,
     ) -> bytes:
-        """Run a built-in tool."""
-        if name == "call_tool":
-            raise UnknownTool(REMOVED_CALL_TOOL)
-        raise UnknownTool(f"Unknown tool: {name[:200]}")
+        """Run a built-in tool and return its raw result."""
+        operation = OPERATION_OF.get(name)
+        if operation is not None:
+            try:
+                asked = read_call(arguments)
+            except BadArguments:
+                asked = Asked()
+            call = Call(
+                operation, asked, caller, request_id=request_id, config=self._settings(), on_progress=on_progress
+            )
+            return (await self._pipeline.run(call)).result
+        return await self._own(name, arguments, caller, request_id)
+
+    async def _own(self, name: str, arguments: bytes, caller: Caller, request_id: str) -> bytes:
+        started = time.perf_counter()
+        config = self._settings()
+        answer: Any
+        try:
+            match name:
+                case "describe_tool":
+                    answer = tools.describe_tool(self._house, config, caller, arguments)
+                case "read_cache":
+                    answer = tools.read_cache(self._house, config, owner_of(caller), arguments)
+                case "call_tool":
+                    raise UnknownTool(REMOVED_CALL_TOOL)
+                case _:
+                    raise UnknownTool(f"Unknown tool: {quoted_name(name)}")
+        except BadArguments as error:
+            answer = Refusal("INVALID_ARGUMENTS", str(error))
+        return await tools.recorded(
+            self._house, caller, name, request_id=request_id, arguments=arguments, started=started, answer=answer
+        )
 
     async def config_changed(self, before: Config, after: Config) -> None:
         """Tell clients where the settings change what the tools look like."""
-        if self._descriptions(before) != self._descriptions(after):
+        if built_in_tools(before, ()) != built_in_tools(after, ()):
             await self._server.tools_changed()
-
-    def _descriptions(self, config: Config) -> list[dict[str, Any]]:
-        return built_in_tools(config, ())
 
 
 def _incoming(request: Any) -> Incoming:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from mcpproxy.activity.record import Source, new_id, now
 from mcpproxy.policy.access import Scope
 from mcpproxy.policy.intent import Intent
 from mcpproxy.policy.operations import VARIANT_OF, OperationType
@@ -15,10 +16,9 @@ from mcpproxy.policy.verdict import Refusal
 
 if TYPE_CHECKING:
     from mcpproxy.calls.plans import Plan
+    from mcpproxy.calls.result import ResultView
     from mcpproxy.catalog.tool import Tool
     from mcpproxy.config.models import Config
-
-Source = Literal["mcp", "cli", "api", "internal"]
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -54,19 +54,24 @@ class Call:
     __slots__ = (
         "arguments",
         "asked",
+        "began",
         "caller",
         "config",
         "findings",
+        "id",
         "intent",
         "on_progress",
+        "opened",
         "operation",
         "plan",
         "recorded_result",
         "request_id",
+        "result",
         "server",
         "started",
         "tool",
         "tool_name",
+        "view",
         "warnings",
     )
 
@@ -86,6 +91,8 @@ class Call:
         self.request_id = request_id
         self.config = config
         self.on_progress = on_progress
+        self.id = new_id()
+        self.began = now()
         self.started = time.perf_counter()
         self.server = ""
         self.tool_name = ""
@@ -96,6 +103,10 @@ class Call:
         self.warnings: list[str] = []
         self.findings: dict[str, Any] = {}
         """More for the record's metadata, such as what output validation found."""
+        self.opened = False
+        """Whether it stands on record already that this call is about to be made."""
+        self.result = b""
+        self.view: ResultView | None = None
         self.recorded_result: bytes | None = None
         """What goes on record as the response, where it is not what the agent got."""
 
@@ -108,5 +119,6 @@ class Call:
 class Reply(Struct, frozen=True):
     """What a call comes to: the raw result of the tool, or a refusal."""
 
-    result: bytes = b""
+    result: bytes
+    """As an agent gets it: of a refusal, the result that says so."""
     refusal: Refusal | None = None

@@ -54,6 +54,4 @@ def _make(tool: Tool, settings: IntentDeclaration) -> Plan:
     output = compile_schema(tool.output_schema) if tool.output_schema is not None else None
     if isinstance(output, NotCompiled):
         log.warning("the output schema of %r is not checked: %s", tool.id, output.reason)
-    return Plan(
-        tool, settings, effective_hints(tool.annotations, settings), compile_schema(tool.input_schema), output
-    )
+    return Plan(tool, settings, effective_hints(tool.annotations, settings), compile_schema(tool.input_schema), output)

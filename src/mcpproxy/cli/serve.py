@@ -83,7 +83,7 @@ def _load(options: Options, scratch: Path | None, listen: str | None, *, stdio: 
 
 
 def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: bool) -> None:
-    from mcpproxy.listen import CannotListen, PortInUse, open_socket
+    from mcpproxy.listen import CannotListen, PortInUse, address_of, open_socket
 
     try:
         sockets = [open_socket(loaded.config.listen)] if loaded.config.listen else []
@@ -97,7 +97,8 @@ def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: boo
     from mcpproxy.app import App, demo_server
     from mcpproxy.storage.errors import StorageLocked, StorageUnreadable
 
-    app = App(loaded, home, masker, extra=(demo_server(),) if demo else ())
+    address = address_of(sockets[0]) if sockets else None
+    app = App(loaded, home, masker, address=address, extra=(demo_server(),) if demo else ())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(app, sockets, demo=demo))
@@ -117,7 +118,7 @@ async def _serve(app: App, sockets: list[socket.socket], *, demo: bool) -> None:
             return
         sys.stdout.write(_welcome(app, address_of(sockets[0]), demo=demo))
         sys.stdout.flush()
-        await serve_http(HostCheck(app, lambda: app.config), sockets, lambda: app.agent.in_flight, stopping)
+        await serve_http(HostCheck(app, lambda: app.config), sockets, lambda: app.pipeline.in_flight, stopping)
 
 
 def _on_signals() -> asyncio.Event:

@@ -50,6 +50,11 @@ class Watch:
         self._env = env
         self._interval = interval
         self._failure: str | None = None
+        self._judging = asyncio.Lock()
+
+    async def look(self) -> None:
+        """Load the file now rather than in a moment; returns once a change has been dealt with."""
+        await self._judge()
 
     async def run(self) -> None:
         """Look, load and report, for ever."""
@@ -73,12 +78,13 @@ class Watch:
         return signature
 
     async def _judge(self) -> None:
-        try:
-            new = await asyncio.to_thread(load, self._current.path, self._env)
-        except (ConfigError, ConfigAccessError) as error:
-            await self._failed(error)
-        else:
-            await self._loaded(new)
+        async with self._judging:
+            try:
+                new = await asyncio.to_thread(load, self._current.path, self._env)
+            except (ConfigError, ConfigAccessError) as error:
+                await self._failed(error)
+            else:
+                await self._loaded(new)
 
     async def _failed(self, error: ConfigError | ConfigAccessError) -> None:
         if str(error) != self._failure:

@@ -1,0 +1,138 @@
+"""What goes on record about the house itself? Starts and stops, changed settings, servers and tools."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import mcpproxy
+from mcpproxy.activity.journal import Journal, RecordFailed
+from mcpproxy.activity.record import Record
+from mcpproxy.upstream.server import State, Upstream
+
+if TYPE_CHECKING:
+    from mcpproxy.catalog.listing import Listing
+    from mcpproxy.config.watch import Reload
+
+log = logging.getLogger(__name__)
+
+_GOOD = (State.READY, State.DISABLED, State.QUARANTINED, State.DISCONNECTED)
+_WORTH_TELLING = (State.READY, State.NEEDS_LOGIN, State.BACKING_OFF, State.FAILED)
+_MAX_WAITING = 1000
+_MAX_NAMES = 200
+
+
+class Chronicle:
+    """Writes down what happens without being asked, in order, and holds nobody up for it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._queue: asyncio.Queue[Record | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._told: dict[str, State] = {}
+
+    async def start(self, metadata: dict[str, Any]) -> None:
+        """The proxy is up."""
+        self._task = asyncio.create_task(self._run())
+        self._put(
+            Record(
+                type="system_start",
+                source="internal",
+                status="success",
+                metadata={"version": mcpproxy.__version__, **metadata},
+            )
+        )
+
+    async def stop(self) -> None:
+        """The proxy goes down; everything said so far is written first."""
+        self._put(Record(type="system_stop", source="internal", status="success"))
+        self._queue.put_nowait(None)
+        if self._task is not None:
+            await self._task
+
+    def server_changed(self, upstream: Upstream, before: State) -> None:
+        """A server came to another state. Every try of a server that stays away would be noise."""
+        if upstream.state not in _WORTH_TELLING or self._told.get(upstream.name) == upstream.state:
+            return
+        self._told[upstream.name] = upstream.state
+        self._put(
+            Record(
+                type="server_change",
+                source="internal",
+                server_name=upstream.name,
+                status="success" if upstream.state in _GOOD else "error",
+                error_message=upstream.reason or None,
+                metadata={"state": str(upstream.state), "before": str(before)},
+            )
+        )
+
+    def server_configured(self, name: str, change: str) -> None:
+        """The operator added, changed or removed a server."""
+        self._told.pop(name, None)
+        self._put(
+            Record(
+                type="server_change",
+                source="internal",
+                server_name=name,
+                status="success",
+                metadata={"change": change},
+            )
+        )
+
+    def tools_listed(self, before: Listing | None, after: Listing) -> None:
+        """A server listed its tools; only a difference is news."""
+        old = before.tools if before is not None else {}
+        difference = {
+            "added": [name for name in after.tools if name not in old],
+            "removed": [name for name in old if name not in after.tools],
+            "changed": [
+                name for name, tool in after.tools.items() if name in old and old[name].definition != tool.definition
+            ],
+        }
+        if not any(difference.values()):
+            return
+        self._put(
+            Record(
+                type="tool_change",
+                source="internal",
+                server_name=after.server,
+                status="success",
+                metadata={kind: names[:_MAX_NAMES] for kind, names in difference.items() if names}
+                | {"total": len(after.tools)},
+            )
+        )
+
+    def config_reloaded(self, reload: Reload) -> None:
+        """The operator changed the configuration."""
+        changes = reload.changes
+        self._put(
+            Record(
+                type="config_change",
+                source="internal",
+                status="success",
+                metadata={
+                    "settings": list(changes.settings),
+                    "servers_added": [server.name for server in changes.added],
+                    "servers_removed": [server.name for server in changes.removed],
+                    "servers_changed": [after.name for _, after in changes.changed],
+                },
+            )
+        )
+
+    def config_refused(self, error: str) -> None:
+        """The operator changed the configuration into one that does not load."""
+        self._put(Record(type="config_change", source="internal", status="error", error_message=error))
+
+    def _put(self, record: Record) -> None:
+        if self._queue.qsize() >= _MAX_WAITING:
+            log.warning("too much happens to write it all down: a %s record is left out", record.type)
+            return
+        self._queue.put_nowait(record)
+
+    async def _run(self) -> None:
+        while (record := await self._queue.get()) is not None:
+            try:
+                await self._journal.write(record)
+            except RecordFailed as error:
+                log.warning("a %s record was not written: %s", record.type, error)
