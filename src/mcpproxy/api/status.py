@@ -1,0 +1,64 @@
+"""`/status`: is it running, and with what?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel
+
+import mcpproxy
+from mcpproxy.api.envelope import Ok, ok
+from mcpproxy.api.services import Services, services
+from mcpproxy.upstream.server import State
+
+router = APIRouter(tags=["status"])
+
+
+class ServerCounts(BaseModel):
+    """How many servers there are, and how many of them answer."""
+
+    total: int
+    ready: int
+
+
+class ConfigStatus(BaseModel):
+    """Which configuration is in force; `error` where the file has changed into one that does not load."""
+
+    path: str
+    loaded_at: datetime
+    error: str | None = None
+
+
+class Status(BaseModel):
+    """The proxy at a glance."""
+
+    version: str
+    listen: str
+    started_at: datetime
+    servers: ServerCounts
+    tools: int
+    config: ConfigStatus
+
+
+@router.get("/status", response_model=Ok[Status], response_model_exclude_none=True)
+async def status(request: Request, rooms: Annotated[Services, Depends(services)]) -> dict[str, Any]:
+    """The proxy at a glance."""
+    loaded = rooms.loaded()
+    states = [upstream.state for upstream in rooms.house.pool]
+    return ok(
+        request,
+        Status(
+            version=mcpproxy.__version__,
+            listen=loaded.config.listen,
+            started_at=datetime.fromtimestamp(rooms.started_at, UTC),
+            servers=ServerCounts(total=len(states), ready=states.count(State.READY)),
+            tools=len(rooms.house.catalog.snapshot.tools),
+            config=ConfigStatus(
+                path=str(loaded.path),
+                loaded_at=datetime.fromtimestamp(rooms.loaded_at(), UTC),
+                error=rooms.config_error(),
+            ),
+        ),
+    )
