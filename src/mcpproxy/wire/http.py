@@ -177,6 +177,8 @@ class HttpChannel(Channel):
             message = envelope.decode_one(body)
             if message.error:
                 error = envelope.error_body(message.error)
+                if status == 400 and self._in_session and _speaks_of_session(error.message):
+                    raise SessionExpired(status, "the server no longer knows our session")
                 raise RpcError(error.code, error.message, error.data)
         raise HttpStatus(status, " ".join(body[:200].decode(errors="replace").split()))
 
@@ -198,6 +200,7 @@ class HttpChannel(Channel):
         """Take what a server of the handshake era says outside of answers, for as long as it offers a stream."""
         parser = EventParser(self.max_result_bytes)
         pause = 1.0
+        heard = False
         while not self.closed.done():
             sent = {"Accept": "text/event-stream"}
             if parser.last_id is not None:
@@ -205,8 +208,11 @@ class HttpChannel(Channel):
             try:
                 async with self._request("GET", None, sent) as response:
                     if response.status < 500 and response.content_type != "text/event-stream":
+                        if heard and response.status in (400, 404) and self._in_session:
+                            self.fail_all("the server no longer knows our session")  # it was started again
                         return  # no such stream, which a server may decide
                     if response.status < 300:
+                        heard = True
                         pause = 1.0
                         await self._read_notices(response, parser)
             except (WireError, OSError) as error:
@@ -229,6 +235,11 @@ class HttpChannel(Channel):
                 async with asyncio.timeout(1), self._request("DELETE", None, {}):
                     pass
         await self._client.close()
+
+
+def _speaks_of_session(message: str) -> bool:
+    # The specification says 404, but the official TypeScript examples, and all that follow them, say 400 in words.
+    return "session" in message.lower() or "not initialized" in message.lower()
 
 
 def _pause(asked: float | None, otherwise: float) -> float:
