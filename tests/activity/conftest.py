@@ -1,6 +1,7 @@
 """A journal on each kind of database: SQLite in a file, and a real PostgreSQL."""
 
 import os
+import shutil
 import tempfile
 import uuid
 import warnings
@@ -36,11 +37,20 @@ def postgres_server() -> Iterator[str]:
     server.cleanup()
 
 
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A database to copy, so that each test need not migrate its own."""
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE migrated")
+    open_storage(postgres_server.replace("/postgres?", "/migrated?"), tmp_path_factory.mktemp("template")).close()
+    return "migrated"
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
+def postgres_url(postgres_server: str, migrated_template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {migrated_template}')
         yield postgres_server.replace("/postgres?", f"/{name}?")
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
@@ -57,8 +67,18 @@ def data_dir(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for SQLite."""
+    folder = tmp_path_factory.mktemp("template")
+    open_storage("sqlite", folder).close()
+    return folder / "mcpproxy.db"
+
+
 @pytest.fixture
-def storage(setting: str, data_dir: Path) -> Iterator[Storage]:
+def storage(setting: str, data_dir: Path, migrated_file: Path) -> Iterator[Storage]:
+    if setting == "sqlite":
+        shutil.copy(migrated_file, data_dir)
     opened = open_storage(setting, data_dir)
     yield opened
     opened.close()
@@ -111,3 +131,22 @@ def call() -> Callable[..., Record]:
         return Record(tool_name=tool_name, arguments=Raw(arguments), response=Raw(response), **(defaults | fields))
 
     return make
+
+
+@pytest.fixture(params=["indexed", "newer"])
+def log(
+    request: pytest.FixtureRequest, storage: Storage, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., AbstractAsyncContextManager[Journal]]:
+    """A journal with these records in it: all of them indexed, or none of them yet."""
+    monkeypatch.setattr("mcpproxy.activity.writer.QUIET_SECONDS", 3600)
+
+    @asynccontextmanager
+    async def filled(*records: Record) -> AsyncIterator[Journal]:
+        async with running() as journal:
+            for record in records:
+                await journal.write(record)
+            if request.param == "indexed":
+                await journal.run(lambda writer: writer.ledger.digest(10_000))
+            yield journal
+
+    return filled

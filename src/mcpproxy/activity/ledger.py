@@ -30,7 +30,7 @@ COLUMNS: Final = tuple(column.name for column in activity.columns if column.name
 # Any number, as long as every replica takes the same one.
 _ORDER_LOCK: Final = 0x6D63_7071
 _INDEXED: Final = tuple(column.name for column in activity_index.columns)
-_COUNTED: Final = ("type", "status", "server_name", "tool_name", "intent_type")
+COUNTED: Final = ("type", "status", "server_name", "tool_name", "intent_type")
 _COUNTS_KEY: Final = ", ".join(column.name for column in activity_counts.primary_key.columns)
 _STATEMENT: Final = tuple(column.name for column in activity_checkpoints.columns)
 
@@ -50,7 +50,7 @@ _INDEX: Final = (
 _COUNT: Final = (
     f"INSERT INTO activity_counts ({_COUNTS_KEY}, count) "  # noqa: S608
     "SELECT spans.span, activity.timestamp / spans.span, "
-    + ", ".join(f"COALESCE(activity.{name}, '')" for name in _COUNTED)
+    + ", ".join(f"COALESCE(activity.{name}, '')" for name in COUNTED)
     + ", {sign}COUNT(*) FROM activity CROSS JOIN ("
     + " UNION ALL ".join(f"SELECT {span} AS span" for span in SPANS)
     + ") AS spans WHERE activity.seq > ? AND activity.seq <= ? GROUP BY 1, 2, 3, 4, 5, 6, 7 "

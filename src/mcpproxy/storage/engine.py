@@ -39,8 +39,11 @@ class Storage:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A connection on one unchanging view of the database (SQLite) or on committed rows (PostgreSQL)."""
-        with self._transaction(self.engine) as connection:
+        """A connection on one unchanging view of the database."""
+        engine = self.engine
+        if self.dialect == "postgresql":
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        with self._transaction(engine) as connection:
             yield connection
 
     @contextmanager

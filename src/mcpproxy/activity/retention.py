@@ -1,0 +1,153 @@
+"""What may go? The oldest records, by age, number and size, in steps too small for a call to notice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from math import ceil
+from typing import Any, Final
+
+from msgspec import Struct
+from sqlalchemy import Connection, func, select, text
+
+from mcpproxy.activity.journal import Journal, RecordFailed
+from mcpproxy.activity.ledger import EVER
+from mcpproxy.activity.record import now, to_micros
+from mcpproxy.activity.store import digested
+from mcpproxy.activity.tables import activity, activity_counts
+from mcpproxy.activity.writer import Writer
+from mcpproxy.config.models import Activity
+from mcpproxy.storage.engine import Storage
+from mcpproxy.storage.errors import StorageError
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS: Final = 3600.0
+ROWS_PER_STEP: Final = 200
+PAUSE_SECONDS: Final = 0.02
+# Free pages that a busy log takes up again soon are not worth giving back.
+_SPARE_PAGES: Final = 1000
+_PAGES_PER_STEP: Final = 500
+# What a row costs in PostgreSQL besides its payloads: the other columns, and its places in the indexes.
+_ROW_BYTES: Final = 1000
+
+
+class _Step(Struct, frozen=True):
+    upto: int
+    rows: int
+
+
+class Retention:
+    """Keeps the log within its bounds while the journal runs."""
+
+    def __init__(self, storage: Storage, journal: Journal, settings: Callable[[], Activity] = Activity) -> None:
+        self._storage = storage
+        self._journal = journal
+        self._settings = settings
+
+    async def run(self) -> None:
+        """Prune now and every hour, until cancelled."""
+        while True:
+            try:
+                removed = await self.prune()
+                if removed:
+                    log.info("retention removed the %d oldest records", removed)
+            except (StorageError, RecordFailed) as error:
+                log.warning("retention is put off: %s", error)
+            await asyncio.sleep(EVERY_SECONDS)
+
+    async def prune(self) -> int:
+        """Remove what the settings no longer keep; tells how many records that were."""
+        await self._journal.run(Writer.bury_the_dead)
+        removed, excess = 0, await asyncio.to_thread(self._excess)
+        while step := await asyncio.to_thread(self._next_step, excess - removed):
+            await self._journal.run(step_remover(step.upto))
+            removed += step.rows
+            await asyncio.sleep(PAUSE_SECONDS)
+        if removed:
+            await self._journal.run(_forget_empty_counts)
+            await self._give_back_pages()
+        return removed
+
+    def _excess(self) -> int:
+        """How many records are too many, by number or by size."""
+        settings = self._settings()
+        with self._storage.read() as connection:
+            total = _total(connection)
+            most_bytes = settings.max_size_mb * 1_048_576
+            size = _live_bytes(connection, most_bytes)
+        share = 1 - most_bytes / size if size > most_bytes else 0.0
+        return max(total - settings.max_records, ceil(total * share))
+
+    def _next_step(self, excess: int) -> _Step | None:
+        """The next few of the oldest records that are too many or too old."""
+        cutoff = to_micros(now() - timedelta(days=self._settings().retention_days))
+        with self._storage.read() as connection:
+            oldest = select(activity.c.seq, activity.c.timestamp).where(activity.c.seq <= digested(connection))
+            rows = connection.execute(oldest.order_by(activity.c.seq).limit(ROWS_PER_STEP)).all()
+        goes = 0
+        while goes < len(rows) and (goes < excess or rows[goes].timestamp < cutoff):
+            goes += 1
+        return _Step(rows[goes - 1].seq, goes) if goes else None
+
+    async def _give_back_pages(self) -> None:
+        if self._storage.dialect != "sqlite":
+            return  # autovacuum does it
+        while await asyncio.to_thread(self._spare_pages) > _SPARE_PAGES:
+            await self._journal.run(_shrink)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def _spare_pages(self) -> int:
+        with self._storage.read() as connection:
+            return _pragma(connection, "freelist_count")
+
+
+def step_remover(upto: int) -> Callable[[Writer], None]:
+    """What removes the records up to this one, leaving a signed word about each chain that loses some."""
+
+    def remove(writer: Writer) -> None:
+        rows = writer.ledger.execute(
+            "SELECT writer, position, hash FROM activity WHERE seq <= ? ORDER BY seq", (upto,)
+        ).fetchall()
+        last = {name: (position, hash_) for name, position, hash_ in rows}
+        for name, (position, hash_) in last.items():
+            writer.ledger.state(writer.signer.sign("pruned", name, position, bytes(hash_), to_micros(now())))
+        writer.ledger.remove(upto)
+
+    return remove
+
+
+def _forget_empty_counts(writer: Writer) -> None:
+    writer.ledger.execute("DELETE FROM activity_counts WHERE count <= 0")
+
+
+def _shrink(writer: Writer) -> None:
+    writer.ledger.execute(f"PRAGMA incremental_vacuum({_PAGES_PER_STEP})").fetchall()
+
+
+def _total(connection: Connection) -> int:
+    counted = select(func.coalesce(func.sum(activity_counts.c.count), 0)).where(activity_counts.c.span == EVER)
+    return int(connection.execute(counted).scalar_one())
+
+
+def _live_bytes(connection: Connection, most: int) -> int:
+    """What the log takes up; where that is more than allowed, without the room that earlier records left free."""
+    if connection.dialect.name == "sqlite":
+        pages = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
+        return pages * _pragma(connection, "page_size")
+    whole = text("SELECT pg_total_relation_size('activity') + pg_total_relation_size('activity_index')")
+    size = int(connection.execute(whole).scalar_one())
+    return size if size <= most else _estimated_bytes(connection)
+
+
+def _estimated_bytes(connection: Connection) -> int:
+    """Deleted rows leave PostgreSQL's files as large as they were, so their size alone says nothing."""
+    columns = (activity.c.arguments, activity.c.response, activity.c.metadata, activity.c.error_message)
+    payload: Any = sum(func.coalesce(func.pg_column_size(column), 0) for column in columns)
+    return int(connection.execute(select(func.coalesce(func.sum(payload + _ROW_BYTES), 0))).scalar_one())
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
