@@ -52,5 +52,9 @@ def run() -> None:
     try:
         options, rest = split(sys.argv[1:])
     except UsageError as error:
-        errors.fail(errors.USAGE, str(error), "See: mcpproxy --help")
-    app(rest, obj=options)
+        errors.fail(errors.USAGE, str(error), "See: mcpproxy --help", as_json=error.as_json)
+    as_json = options.output == "json"
+    try:
+        raise SystemExit(app(rest, obj=options, standalone_mode=not as_json))
+    except typer.TyperException as error:
+        errors.fail(errors.USAGE, error.format_message(), "See: mcpproxy --help", as_json=as_json)

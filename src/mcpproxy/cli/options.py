@@ -23,6 +23,10 @@ _VALUED = {
 class UsageError(Exception):
     """The command line cannot be understood."""
 
+    def __init__(self, message: str, *, as_json: bool) -> None:
+        super().__init__(message)
+        self.as_json = as_json
+
 
 class Options(Struct, frozen=True, kw_only=True):
     """The options that every command takes."""
@@ -49,7 +53,7 @@ def split(argv: Sequence[str]) -> tuple[Options, list[str]]:
             if not has_value:
                 value = next(words, "")
                 if not value:
-                    raise UsageError(f"{name} needs a value")
+                    raise UsageError(f"{name} needs a value", as_json=found.get("output") == "json")
             found[_VALUED[name]] = value
         else:
             rest.append(word)
@@ -59,10 +63,10 @@ def split(argv: Sequence[str]) -> tuple[Options, list[str]]:
 def _checked(found: dict[str, str]) -> Options:
     output = found.get("output", "table")
     if output not in OUTPUTS:
-        raise UsageError(f"-o {output!r} is not known: use {', '.join(OUTPUTS)}")
+        raise UsageError(f"-o {output!r} is not known: use {', '.join(OUTPUTS)}", as_json=False)
     level = found.get("log_level")
     if level is not None and level not in LEVELS:
-        raise UsageError(f"--log-level {level!r} is not known: use {', '.join(LEVELS)}")
+        raise UsageError(f"--log-level {level!r} is not known: use {', '.join(LEVELS)}", as_json=output == "json")
     return Options(
         config=Path(found["config"]).expanduser() if "config" in found else None,
         data_dir=Path(found["data_dir"]).expanduser() if "data_dir" in found else None,

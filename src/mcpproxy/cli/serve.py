@@ -18,7 +18,7 @@ from msgspec import structs
 
 from mcpproxy.cli import errors
 from mcpproxy.cli.logs import set_up_logging
-from mcpproxy.cli.options import Options
+from mcpproxy.cli.options import Options, UsageError
 from mcpproxy.config.errors import ConfigAccessError, ConfigError
 from mcpproxy.config.files import private_dir
 from mcpproxy.config.load import Loaded, create_default, data_dir, load, open_config, parse
@@ -37,16 +37,20 @@ def serve(options: Options, *, listen: str | None, stdio: bool, demo: bool) -> N
     """Run until a signal or, on stdio, until stdin ends."""
     as_json = options.output == "json"
     with _throw_away(demo) as scratch:
+        home = scratch or data_dir(options.data_dir)
         try:
-            loaded = _load(options, scratch, listen, stdio=stdio)
-            home = scratch or data_dir(options.data_dir)
+            loaded = _listening(_load(options, scratch), listen, stdio=stdio)
             private_dir(home)
+        except UsageError as error:
+            errors.fail(errors.USAGE, str(error), as_json=as_json)
         except ConfigError as error:
             errors.fail(errors.CONFIG, str(error), as_json=as_json)
         except ConfigAccessError as error:
             errors.fail(errors.PERMISSION, str(error), as_json=as_json)
         except OSError as error:
-            errors.fail(errors.PERMISSION, f"the data directory cannot be used: {error}", as_json=as_json)
+            errors.fail(
+                errors.PERMISSION, f"the data directory {home} cannot be used: {error.strerror}", as_json=as_json
+            )
         masker = Masker()
         set_up_logging(options.log_level or loaded.config.log_level, masker)
         for warning in loaded.warnings:
@@ -66,20 +70,25 @@ def _throw_away(demo: bool) -> Iterator[Path | None]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _load(options: Options, scratch: Path | None, listen: str | None, *, stdio: bool) -> Loaded:
+def _load(options: Options, scratch: Path | None) -> Loaded:
     if scratch is not None and options.config is None:
         path = scratch / "mcp_config.json"
         create_default(path)
-        loaded = load(path)
-    else:
-        loaded = open_config(options.config)
-    loaded = with_api_key(loaded)
+        return with_api_key(load(path))
+    return with_api_key(open_config(options.config))
+
+
+def _listening(loaded: Loaded, listen: str | None, *, stdio: bool) -> Loaded:
+    """The configuration with what the command line says about where to listen."""
     if stdio:
         return structs.replace(loaded, config=structs.replace(loaded.config, listen=""))
-    if listen is not None:
-        parse({"listen": listen})  # refuses what the file would refuse, in the same words
-        return structs.replace(loaded, config=structs.replace(loaded.config, listen=listen))
-    return loaded
+    if listen is None:
+        return loaded
+    try:
+        given, _ = parse({"listen": listen})  # refuses what the file would refuse, in the same words
+    except ConfigError as error:
+        raise UsageError(f"--{error.problems[0]}", as_json=False) from None
+    return structs.replace(loaded, config=structs.replace(loaded.config, listen=given.listen))
 
 
 def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: bool) -> None:
@@ -95,14 +104,14 @@ def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: boo
     import uvloop
 
     from mcpproxy.app import App, demo_server
-    from mcpproxy.storage.errors import StorageLocked, StorageUnreadable
+    from mcpproxy.storage.errors import StorageError
 
     address = address_of(sockets[0]) if sockets else None
     app = App(loaded, home, masker, address=address, extra=(demo_server(),) if demo else ())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(app, sockets, demo=demo))
-    except (StorageLocked, StorageUnreadable) as error:
+    except StorageError as error:
         errors.fail(errors.DATABASE, str(error), as_json=as_json)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
