@@ -48,7 +48,7 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 pytest: $(VENV)/.installed-dev .node/.installed
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 # Pin every dependency again (needs uv on the PATH or in the environment).
 lock: $(VENV)/.installed-dev
