@@ -7,8 +7,9 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+import mcpproxy.access.tables
 import mcpproxy.activity.tables
-import mcpproxy.catalog.tables  # noqa: F401 - both define their tables on the shared metadata
+import mcpproxy.catalog.tables  # noqa: F401 - each defines its tables on the shared metadata
 from mcpproxy.storage.engine import metadata, open_storage
 from mcpproxy.storage.migrate import HEAD, MIGRATIONS
 
