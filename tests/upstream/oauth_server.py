@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 import socket
@@ -39,6 +40,7 @@ class AuthorizationServer(OAuthAuthorizationServerProvider[AuthorizationCode, Re
         self.grants: list[str] | None = None
         self.outage: int | None = None
         self.turned_away = 0
+        self.pause_after_refresh = 0.0
         self.clients: dict[str, OAuthClientInformationFull] = {}
         self.codes: dict[str, AuthorizationCode] = {}
         self.access: dict[str, AccessToken] = {}
@@ -108,6 +110,7 @@ class AuthorizationServer(OAuthAuthorizationServerProvider[AuthorizationCode, Re
     ) -> OAuthToken:
         self.refreshes += 1
         del self.renewers[refresh_token.token]
+        await asyncio.sleep(self.pause_after_refresh)
         return self._issue(client.client_id, scopes, refresh_token.resource)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
@@ -157,7 +160,10 @@ def free_port() -> tuple[socket.socket, str]:
 
 @contextlib.contextmanager
 def protected_upstream(
-    provider: AuthorizationServer, scopes: list[str] | None = None, required: list[str] | None = None
+    provider: AuthorizationServer,
+    scopes: list[str] | None = None,
+    required: list[str] | None = None,
+    secret_lifetime: int | None = None,
 ) -> Iterator[str]:
     """An MCP endpoint behind `provider`; gives its URL."""
     listener, origin = free_port()
@@ -166,7 +172,9 @@ def protected_upstream(
         resource_server_url=AnyHttpUrl(f"{origin}/mcp"),
         validate_token_resource=True,
         required_scopes=required,
-        client_registration_options=ClientRegistrationOptions(enabled=True, valid_scopes=scopes, default_scopes=scopes),
+        client_registration_options=ClientRegistrationOptions(
+            enabled=True, valid_scopes=scopes, default_scopes=scopes, client_secret_expiry_seconds=secret_lifetime
+        ),
     )
     server = MCPServer("protected", auth=auth, auth_server_provider=provider)
 

@@ -62,6 +62,7 @@ def failing_login(server: HostileServer, folder: Path) -> str:
         with pytest.raises(LoginFailed) as failed:
             await login.begin_login()
         assert login.login_url is None
+        assert await login.login_link() is None
         return str(failed.value)
 
     return asyncio.run(story())
@@ -215,6 +216,26 @@ def test_a_server_without_any_oauth_says_so(server: HostileServer, tmp_path: Pat
     assert "HTTP 404" in told
 
 
+def test_a_client_metadata_document_stands_in_for_a_registration_where_it_is_offered(
+    server: HostileServer, tmp_path: Path
+) -> None:
+    document = "https://me.example/mcpproxy.json"
+
+    async def client_asked_for(oauth: OAuth) -> str:
+        login = session_for(server, tmp_path, oauth)
+        link = await login.begin_login()
+        await login.close()
+        return parse_qs(urlsplit(link).query)["client_id"][0]
+
+    assert asyncio.run(client_asked_for(OAuth(client_metadata_url=document))) == "us"
+    server.say_metadata(client_id_metadata_document_supported=True)
+    server.asked.clear()
+    assert asyncio.run(client_asked_for(OAuth(client_metadata_url=document))) == document
+    assert "POST /register" not in server.asked
+    with pytest.raises(LoginFailed, match="client_metadata_url"):
+        asyncio.run(client_asked_for(OAuth(client_metadata_url="http://me.example/")))
+
+
 def test_the_operators_secret_is_not_taken_to_another_authorization_server(tmp_path: Path) -> None:
     oauth = OAuth(client_id="ours", client_secret="CANARY-config-secret")
 
@@ -230,6 +251,24 @@ def test_the_operators_secret_is_not_taken_to_another_authorization_server(tmp_p
         with pytest.raises(LoginFailed, match="another authorization server than at the last login"):
             asyncio.run(log_in(server))
         assert "POST /token" not in attacker.asked
+
+
+def test_a_token_is_renewed_where_the_login_found_its_endpoint_even_after_a_restart(tmp_path: Path) -> None:
+    async def story(upstream: HostileServer) -> None:
+        login = session_for(upstream, tmp_path)
+        state = parse_qs(urlsplit(await login.begin_login()).query)["state"][0]
+        await login.finish_login({"code": "c", "state": state})
+        restarted = session_for(upstream, tmp_path)
+        assert await restarted.header() == "Bearer t"
+        assert await restarted.unauthorized(None)
+
+    with hostile_server() as upstream, hostile_server() as authority:
+        upstream.say(RESOURCE, 200, {"resource": f"{upstream.origin}/mcp", "authorization_servers": [authority.origin]})
+        authority.say_metadata(token_endpoint=f"{authority.origin}/deep/token")
+        authority.say("/deep/token", 200, {"access_token": "t", "refresh_token": "r", "token_type": "bearer"})
+        asyncio.run(story(upstream))
+        assert authority.asked.count("POST /deep/token") == 2
+        assert not any(asked.startswith("POST") for asked in upstream.asked)
 
 
 class Overheard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,12 +160,37 @@ def test_several_upstreams_may_wait_for_a_person_at_once(tmp_path: Path) -> None
         asyncio.run(story(first, second))
 
 
-def test_a_waiting_login_gives_its_link_again_and_ends_when_cancelled(url: str, tmp_path: Path) -> None:
+def test_a_link_for_whoever_comes_by_stays_the_same_until_a_person_asks_for_a_new_one(url: str, tmp_path: Path) -> None:
     async def story() -> None:
         login = session_for(url, tmp_path)
-        link = await login.begin_login()
-        assert await login.begin_login() == link
-        brought = await browse(link)
+        link = await login.login_link()
+        assert link is not None
+        assert await login.login_link() == link
+        stale = await browse(link)
+        newer = await login.begin_login()
+        assert newer != link
+        assert await login.login_link() == newer
+        with pytest.raises(LoginFailed, match="no login is waiting"):
+            await login.finish_login(stale)
+        await login.finish_login(await browse(newer))
+        assert (await call(url, await login.header()))[0] == 200
+
+    asyncio.run(story())
+
+
+def test_two_who_ask_at_the_same_moment_get_the_same_link(url: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        login = session_for(url, tmp_path)
+        assert len(set(await asyncio.gather(login.begin_login(), login.begin_login(), login.login_link()))) == 1
+        await login.close()
+
+    asyncio.run(story())
+
+
+def test_a_cancelled_login_takes_no_answer(url: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        login = session_for(url, tmp_path)
+        brought = await browse(await login.begin_login())
         await login.cancel_login()
         assert login.login_url is None
         with pytest.raises(LoginFailed, match="cancelled"):
@@ -196,7 +222,6 @@ def test_a_client_that_the_server_forgot_is_registered_anew_at_the_second_try(
         await again.begin_login()
         assert server.registrations == 1  # the client of the first login still fits
         server.clients.clear()
-        await again.cancel_login()
         await log_in(again)
         assert server.registrations == 2
         assert (await call(url, await again.header()))[0] == 200
@@ -283,6 +308,65 @@ def test_a_call_that_needs_more_scopes_asks_for_a_login_that_keeps_the_old_ones(
 
     with protected_upstream(server, scopes=["read", "write"], required=["read", "write"]) as url:
         asyncio.run(story(url))
+
+
+def test_the_next_login_asks_for_what_was_granted_before_too(server: AuthorizationServer, tmp_path: Path) -> None:
+    async def story(url: str) -> None:
+        login = session_for(url, tmp_path)
+        server.grants = ["read", "extra"]
+        await log_in(login)
+        _, challenge = await call(url, await login.header())
+        with pytest.raises(NeedsLogin):
+            await login.unauthorized(challenge)
+        assert set(asked(await login.begin_login())["scope"].split()) == {"read", "extra", "write"}
+        await login.close()
+
+    with protected_upstream(server, scopes=["read", "write", "extra"], required=["read", "write"]) as url:
+        asyncio.run(story(url))
+
+
+def test_scopes_that_the_operator_did_not_list_are_his_to_add(server: AuthorizationServer, tmp_path: Path) -> None:
+    async def story(url: str) -> None:
+        login = session_for(url, tmp_path, OAuth(scopes=("read",)))
+        await log_in(login)
+        _, challenge = await call(url, await login.header())
+        with pytest.raises(NeedsLogin, match=r"more scopes than oauth\.scopes lists"):
+            await login.unauthorized(challenge)
+        assert asked(await login.begin_login())["scope"] == "read"
+        await login.close()
+
+    with protected_upstream(server, scopes=["read", "write"], required=["read", "write"]) as url:
+        asyncio.run(story(url))
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /favicon.ico?state=guessed&code=x HTTP/1.1\r\n\r\n", b"404"),
+        (b"POST /oauth/callback?state=guessed&code=x HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET /oauth/callback?state=guessed&code=x HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET http://[ \r\n\r\n", b"400"),
+        (b"\xff\xff\r\n\r\n", b"400"),
+        (b"GET /" + b"a" * 100_000, b"400"),
+        (b"", b"400"),
+    ],
+)
+def test_whoever_else_visits_the_port_of_a_login_does_not_disturb_it(
+    url: str, tmp_path: Path, head: bytes, status: bytes
+) -> None:
+    async def story() -> None:
+        login = session_for(url, tmp_path, redirect=None)
+        link = await login.begin_login()
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(asked(link)["redirect_uri"]).port)
+        writer.write(head)
+        writer.write_eof()
+        with contextlib.suppress(ConnectionError):  # a flood is cut off, not read to its end
+            assert (await reader.read()).startswith(b"HTTP/1.1 " + status)
+        writer.close()
+        assert (await browse_to_the_end(link))[0] == 200
+        await login.login_finished()
+
+    asyncio.run(story())
 
 
 def test_after_a_logout_nothing_is_left(url: str, tmp_path: Path) -> None:

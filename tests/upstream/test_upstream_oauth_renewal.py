@@ -12,6 +12,7 @@ import keyring
 import keyring.backends.fail
 import pytest
 
+from mcpproxy.config.models import OAuth
 from mcpproxy.upstream.oauth import AuthUnavailable, NeedsLogin, OAuthSession
 from mcpproxy.upstream.tokens import Identity, TokenStore
 from mcpproxy.wire.errors import Unauthorized
@@ -130,7 +131,33 @@ def test_callers_at_the_same_moment_share_one_renewal(
         assert len(set(headers)) == 1
         assert server.refreshes == 1
 
+        server.outage = 503
+        clock.ahead = 3 * HOUR
+        failures = await asyncio.gather(*(login.header() for _ in range(50)), return_exceptions=True)
+        assert {type(failure) for failure in failures} == {AuthUnavailable}
+        assert server.turned_away == 1
+
     asyncio.run(story())
+
+
+def test_a_renewal_under_way_is_let_finish_when_the_proxy_stops(
+    url: str, server: AuthorizationServer, tmp_path: Path, clock: Clock
+) -> None:
+    async def story() -> str | None:
+        login = await logged_in(url, tmp_path, clock)
+        first = await login.header()
+        clock.ahead = HOUR - 30
+        server.pause_after_refresh = 0.3
+        asking = asyncio.create_task(login.header())
+        while server.refreshes == 0:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await login.close()
+        return first
+
+    first = asyncio.run(story())
+    assert asyncio.run(session_for(url, tmp_path, clock).header()) not in (None, first)
+    assert server.refreshes == 1
 
 
 def test_two_processes_on_one_data_dir_do_not_spend_the_same_refresh_token(
@@ -153,13 +180,17 @@ def test_a_caller_that_walks_away_does_not_lose_the_rotated_token(
 ) -> None:
     async def story() -> None:
         login = await logged_in(url, tmp_path, clock)
+        first = await login.header()
         clock.ahead = HOUR - 30
+        server.pause_after_refresh = 0.3
         impatient = asyncio.create_task(login.header())
-        await asyncio.sleep(0)
+        while server.refreshes == 0:
+            await asyncio.sleep(0.01)
         impatient.cancel()
         await asyncio.wait({impatient})
         assert impatient.cancelled()
         renewed = await login.header()
+        assert renewed not in (None, first)
         assert server.refreshes == 1
         assert await session_for(url, tmp_path, clock).header() == renewed
 
@@ -239,6 +270,62 @@ def test_a_client_that_the_authorization_server_forgot_is_not_used_again(
         again = session_for(url, tmp_path, clock)
         await again.finish_login(await browse(await again.begin_login()))
         assert server.registrations == 2
+
+    asyncio.run(story())
+
+
+def test_a_token_endpoint_that_is_gone_for_good_needs_a_login(
+    url: str, server: AuthorizationServer, tmp_path: Path, clock: Clock
+) -> None:
+    async def story() -> None:
+        await logged_in(url, tmp_path, clock)
+        login = session_for(url, tmp_path, clock)
+        await login.header()
+        server.outage = 404
+        with pytest.raises(NeedsLogin, match="HTTP 404"):
+            await login.unauthorized(None)
+
+    asyncio.run(story())
+
+
+def test_a_client_whose_secret_has_run_out_is_registered_anew(
+    server: AuthorizationServer, tmp_path: Path, clock: Clock
+) -> None:
+    async def story(url: str) -> None:
+        await logged_in(url, tmp_path, clock)
+        clock.ahead = 2 * HOUR
+        await logged_in(url, tmp_path, clock)
+        assert server.registrations == 2
+
+    with protected_upstream(server, secret_lifetime=int(HOUR)) as url:
+        asyncio.run(story(url))
+
+
+def test_a_token_without_a_sensible_end_is_used_until_it_is_refused(
+    url: str, server: AuthorizationServer, tmp_path: Path, clock: Clock
+) -> None:
+    async def story() -> None:
+        server.lifetime = -5
+        login = await logged_in(url, tmp_path, clock)
+        first = await login.header()
+        clock.ahead = 1000 * HOUR
+        assert await login.header() == first
+        assert server.refreshes == 0
+
+    asyncio.run(story())
+
+
+def test_tokens_of_another_client_than_the_configured_one_are_not_renewed(
+    url: str, server: AuthorizationServer, tmp_path: Path, clock: Clock
+) -> None:
+    async def story() -> None:
+        await logged_in(url, tmp_path, clock)
+        oauth = OAuth(client_id="ours", client_secret="s")
+        login = OAuthSession("notes", url, oauth, TokenStore(tmp_path), redirect_uri=CALLBACK, clock=clock)
+        await login.header()
+        with pytest.raises(NeedsLogin, match=r"oauth\.client_id has changed"):
+            await login.unauthorized(None)
+        assert server.refreshes == 0
 
     asyncio.run(story())
 

@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import keyring
@@ -35,7 +35,7 @@ GRANT = Grant(
 class MemoryKeyring(KeyringBackend):
     """A keyring as small as the smallest real one: Windows keeps 2,560 bytes of UTF-16 in an entry."""
 
-    priority = 5
+    priority = 5.0
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -53,6 +53,12 @@ class MemoryKeyring(KeyringBackend):
     def delete_password(self, service: str, username: str) -> None:
         if self.entries.pop((service, username), None) is None:
             raise PasswordDeleteError(username)
+
+
+class PlainTextKeyring(MemoryKeyring):
+    """Works, but keyring itself does not recommend it."""
+
+    priority = 0.5
 
 
 class HangingKeyring(MemoryKeyring):
@@ -128,10 +134,13 @@ def test_a_keyring_with_a_lost_part_means_no_token(tmp_path: Path, ring: MemoryK
     assert load(tmp_path) is None
 
 
-@pytest.mark.parametrize("kind", ["fail", "null"])
-def test_without_a_usable_keyring_a_private_file_holds_the_grant(tmp_path: Path, kind: str) -> None:
-    if kind == "null":
-        keyring.set_keyring(keyring.backends.null.Keyring())  # type: ignore[no-untyped-call]
+@pytest.mark.parametrize(
+    "backend", [keyring.backends.fail.Keyring, keyring.backends.null.Keyring, PlainTextKeyring], ids=str
+)
+def test_without_a_usable_keyring_a_private_file_holds_the_grant(
+    tmp_path: Path, backend: Callable[[], KeyringBackend]
+) -> None:
+    keyring.set_keyring(backend())
     save(tmp_path)
     [file] = files(tmp_path)
     assert file.stat().st_mode & 0o777 == 0o600

@@ -2,6 +2,7 @@
 
 from mcpproxy.upstream.oauth.callback import page
 from mcpproxy.upstream.oauth.errors import AuthUnavailable, LoginFailed, NeedsLogin
+from mcpproxy.upstream.oauth.logins import Logins
 from mcpproxy.upstream.oauth.session import OAuthSession
 
-__all__ = ["AuthUnavailable", "LoginFailed", "NeedsLogin", "OAuthSession", "page"]
+__all__ = ["AuthUnavailable", "LoginFailed", "Logins", "NeedsLogin", "OAuthSession", "page"]

@@ -54,14 +54,9 @@ class Target:
 
     @property
     def address(self) -> str:
-        """The URL without a user name or password."""
+        """The URL in its plain form, without a user name or password."""
         parts = urlsplit(self.url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2].lower(), parts.path, parts.query, ""))
-
-    @property
-    def resource(self) -> str:
-        """The URL as an authorization server may see it: a query often holds a key."""
-        return self.address.partition("?")[0]
 
 
 @dataclass(frozen=True)
@@ -226,7 +221,7 @@ def _provider(
     try:
         metadata = OAuthClientMetadata.model_validate(described)
         return OAuthClientProvider(
-            target.resource, metadata, memory, show, answer, client_metadata_url=target.oauth.client_metadata_url
+            target.address, metadata, memory, show, answer, client_metadata_url=target.oauth.client_metadata_url
         )
     except ValueError:
         raise LoginFailed(
@@ -274,7 +269,7 @@ def _refusal(target: Target, challenge: Challenge) -> httpx2.Response:
     import httpx2
     from mcp.client.auth.utils import extract_field_from_www_auth
 
-    request = httpx2.Request("POST", target.resource)
+    request = httpx2.Request("POST", target.address)
     response = httpx2.Response(challenge.status, headers={"WWW-Authenticate": challenge.header or ""}, request=request)
     if target.oauth.scopes:
         fields = {name: extract_field_from_www_auth(response, name) for name in ("error", "resource_metadata")}

@@ -21,7 +21,8 @@ from mcpproxy.upstream.tokens import Grant, Identity, TokenStore
 log = logging.getLogger(__name__)
 
 LOGIN_LIFETIME = 600.0
-"""Seconds a person has to finish a login."""
+"""Seconds a person has to finish a login that they asked for."""
+_PATIENT_LIFETIME = 86_400.0
 _LINK_PATIENCE = 45.0
 _MARGIN = 60.0
 _RETRY_AFTER = 5.0
@@ -77,10 +78,9 @@ class OAuthSession:
                 await self._renew()
             except NeedsLogin:
                 pass  # a token that still works is still shown
-            except AuthUnavailable as error:
+            except AuthUnavailable:
                 if self._has_ended(grant):
                     raise
-                log.warning("%s: %s; the old token works for now", self.server, error)
             grant = self._grant
         return grant.header if grant and not self._has_ended(grant) else None
 
@@ -110,12 +110,24 @@ class OAuthSession:
         """The link a person should open, while a login waits for one."""
         return self._login.url if self._login is not None else None
 
+    async def login_link(self) -> str | None:
+        """A link for whoever comes by, good for a day; None where no login can be had, which the log explains."""
+        try:
+            return self.login_url or await self._started(_PATIENT_LIFETIME).link()
+        except LoginFailed:
+            return None
+
     async def begin_login(self) -> str:
-        """Start a login and give the link for a person to open. While one waits, its link is given again."""
+        """Start a login for a person who asks for one now. It takes the place of one that waits."""
+        if self.login_url is not None:
+            await self.cancel_login()
+        return await self._started(LOGIN_LIFETIME).link()
+
+    def _started(self, lifetime: float) -> _Login:
         if self._login is None or self._login.outcome.done():
-            self._login = _Login()
+            self._login = _Login(lifetime)
             self._login.task = asyncio.create_task(self._run_login(self._login))
-        return await self._login.link()
+        return self._login
 
     def expects(self, state: str | None) -> bool:
         """Whether the pending login waits for an answer with this `state`."""
@@ -207,6 +219,7 @@ class OAuthSession:
             await self._store.save(self._identity, self._grant)
             raise
         except AuthUnavailable as error:
+            log.warning("%s: %s", self.server, error)
             self._retry_at, self._retry_reason = time.monotonic() + _RETRY_AFTER, str(error)
             raise
         self._adopt(renewed)
@@ -222,12 +235,12 @@ class OAuthSession:
     async def _run_login(self, login: _Login) -> None:
         failure: str | None = "the login was cancelled"
         try:
-            async with asyncio.timeout(LOGIN_LIFETIME) as deadline, self._redirect() as redirect_uri:
+            async with asyncio.timeout(login.lifetime) as deadline, self._redirect() as redirect_uri:
                 try:
                     failure = await self._log_in(login, redirect_uri)
                 finally:
                     if deadline.expired():
-                        failure = f"nobody finished the login within {LOGIN_LIFETIME / 60:g} minutes"
+                        failure = f"nobody finished the login within {login.lifetime / 60:g} minutes"
                     login.end(failure)  # before the port closes: the browser there waits for the outcome
         except LoginFailed as error:
             failure = str(error)
@@ -295,8 +308,9 @@ def _is_ours_to_open(wanted: str, proxy: str | None) -> bool:
 class _Login:
     """One login, from the link to its outcome."""
 
-    def __init__(self) -> None:
+    def __init__(self, lifetime: float) -> None:
         loop = asyncio.get_running_loop()
+        self.lifetime = lifetime
         self.answer: asyncio.Future[dict[str, str]] = loop.create_future()
         self.outcome: asyncio.Future[str | None] = loop.create_future()
         """None, or why it failed."""
