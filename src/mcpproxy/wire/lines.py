@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel
-from mcpproxy.wire.errors import AnswerTooLarge
+from mcpproxy.wire.errors import AnswerTooLarge, InvalidAnswer
 
-MAX_JUNK_BYTES = 4 * 1024 * 1024
+MAX_JUNK_BYTES = 16 * 1024 * 1024
 """How much may come between two messages that are of use to somebody, before the sender is stopped."""
 MAX_LINE_BYTES = 1024 * 1024 * 1024
 """How long an answer over the limit may be while it is thrown away, before the sender is stopped."""
 
+# What a line costs us beside its bytes, however short it is.
+_TEXT_COST = 256
+_USELESS_COST = 512
 _MAX_OTHER_LINE = 64 * 1024
 _MAX_REMARK = 2000
 _ENDS = 512
@@ -39,8 +43,13 @@ class LineReader:
             self._add(data[start:end])
             self._end_line()
             start = end + 1
-        if start < len(data):
+            if self._junk > MAX_JUNK_BYTES:
+                break  # tiny lines cost the most of our time: not one more
+        else:
             self._add(data[start:])
+        return self._excess()
+
+    def _excess(self) -> str | None:
         if self._junk + (0 if _like_json(self._head) else self._skipped) > MAX_JUNK_BYTES:
             return f"it printed more than {MAX_JUNK_BYTES} bytes to stdout that are no answer to anything"
         if self._skipped > MAX_LINE_BYTES:
@@ -48,13 +57,18 @@ class LineReader:
         return None
 
     def finish(self) -> None:
-        """The stream ended: a last line without a newline is a message cut short."""
-        if self._skipped:
-            self._tail = b""  # not the end that its sender meant
-        if self._skipped or self._line:
-            self._end_line()
+        """The stream ended: a last line without a newline counts if it is whole; half of one is worth nothing."""
+        line, self._line, self._skipped = bytes(self._line).strip(), bytearray(), 0
+        if not _like_json(line):
+            self._other(line)
+            return
+        with contextlib.suppress(InvalidAnswer):
+            envelope.decode(line)
+            self._channel.deliver(line)
 
     def _add(self, piece: bytes) -> None:
+        if not piece:
+            return
         if self._skipped:
             self._skipped += len(piece)
             self._tail = (self._tail + piece)[-_ENDS:]
@@ -78,7 +92,7 @@ class LineReader:
             self._junk = 0
         else:
             # A large answer given twice is a nuisance; only many of them are a flood.
-            self._junk += min(len(line), _MAX_OTHER_LINE) + 1
+            self._junk += min(len(line), _MAX_OTHER_LINE) + _USELESS_COST
 
     def _end_skipped(self) -> None:
         if not _like_json(self._head):
@@ -96,7 +110,7 @@ class LineReader:
 
     def _other(self, line: bytes) -> None:
         """Text on stdout is no message, but it often says why a server does not work."""
-        self._junk += len(line) + 1
+        self._junk += len(line) + _TEXT_COST
         if line:
             self._on_other(line[:_MAX_REMARK] + b"\n")
 

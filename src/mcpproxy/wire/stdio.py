@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import ChannelClosed, WireError
+from mcpproxy.wire.exits import watch_exit
 from mcpproxy.wire.lines import LineReader
 from mcpproxy.wire.reaper import Reaper
 
@@ -61,12 +63,20 @@ class StdioChannel(Channel):
 
     kind = "stdio"
 
-    def __init__(self, *, max_result_bytes: int, on_stderr: Callable[[bytes], None], reaper: Reaper) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        *,
+        max_result_bytes: int,
+        on_stderr: Callable[[bytes], None],
+        reaper: Reaper,
+    ) -> None:
         super().__init__(max_result_bytes=max_result_bytes)
+        self._process = process
         self._on_stderr = on_stderr
         self._reaper = reaper
         self._lines = LineReader(self, max_result_bytes, on_stderr)
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._pipes: list[asyncio.BaseTransport] = []
         self._stdin: asyncio.WriteTransport | None = None
         self._exited = asyncio.Event()
         self._resumed = asyncio.Event()
@@ -88,28 +98,42 @@ class StdioChannel(Channel):
         if cwd is not None and not os.path.isdir(cwd):  # noqa: PTH112, ASYNC240  one stat before a fork
             raise SpawnError(f"working_dir {cwd!r} is not a directory")
         program = _find_program(command, env.get("PATH"), cwd)
-        channel = cls(max_result_bytes=max_result_bytes, on_stderr=on_stderr, reaper=reaper)
         reaper.start()
         try:
-            transport, _ = await asyncio.get_running_loop().subprocess_exec(
-                lambda: _Pipes(channel), program, *args, env=dict(env), cwd=cwd, start_new_session=True
-            )
+            process = _start([program, *args], env, cwd)
         except (OSError, ValueError) as error:
             raise SpawnError(f"command {command!r} could not be started: {error}") from None
-        channel._attach(transport)
+        reaper.watch(process.pid)  # before anything else: we may be killed at any moment
+        channel = cls(process, max_result_bytes=max_result_bytes, on_stderr=on_stderr, reaper=reaper)
+        try:
+            await channel._connect()
+        except BaseException:
+            await channel.close()
+            raise
         return channel
 
-    def _attach(self, transport: asyncio.SubprocessTransport) -> None:
-        self._transport = transport
-        # uvloop's transports are no subclasses of asyncio's, so there is nothing to check here.
-        self._stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-        self._reaper.watch(transport.get_pid())
+    async def _connect(self) -> None:
+        """Attach the pipes to the event loop; the loops' own subprocess calls differ too much to rely on.
+
+        uvloop leaves the child second copies of its pipes, so that its closing one goes unnoticed, and neither
+        tells the process id before it has waited for something else.
+        """
+        loop = asyncio.get_running_loop()
+        watch_exit(self._process, self._ended)
+        stdin, _ = await loop.connect_write_pipe(lambda: _Stdin(self), self._process.stdin)
+        self._stdin = stdin
+        self._pipes.append(stdin)
+        for pipe, take, lost in (
+            (self._process.stdout, self._take_stdout, self._stdout_lost),
+            (self._process.stderr, self._on_stderr, lambda: None),
+        ):
+            reader, _ = await loop.connect_read_pipe(functools.partial(_Output, take, lost), pipe)
+            self._pipes.append(reader)
 
     @property
     def pid(self) -> int:
         """The child's process id, which is also its group's."""
-        assert self._transport is not None
-        return self._transport.get_pid()
+        return self._process.pid
 
     async def _send_request(
         self, pending: Pending, request_id: RequestId, body: bytes, headers: Mapping[str, str]
@@ -130,9 +154,6 @@ class StdioChannel(Channel):
     async def close(self) -> None:
         """End the child and all it started: ask by closing stdin, then SIGTERM, then SIGKILL to the group."""
         self.fail_all("the connection was closed")
-        transport = self._transport
-        if transport is None:
-            return
         if self._stdin is not None:
             self._stdin.close()
         for step, patience in ((None, 0.5), (signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0)):
@@ -144,7 +165,11 @@ class StdioChannel(Channel):
                 break
         self._signal(signal.SIGKILL)  # what the child left behind in its group
         self._reaper.forget(self.pid)
-        transport.close()
+        for transport in self._pipes:
+            transport.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr)[len(self._pipes) :]:
+            if pipe is not None:  # never attached
+                pipe.close()
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -152,66 +177,67 @@ class StdioChannel(Channel):
 
     # Called by the pipes.
 
-    def stdout_received(self, data: bytes) -> None:
-        """Take a piece of the child's stdout."""
+    def _take_stdout(self, data: bytes) -> None:
         excess = self._lines.feed(data)
         if excess and not self.closed.done():
             self.fail_all(excess)
             self._signal(signal.SIGKILL)
 
-    def stderr_received(self, data: bytes) -> None:
-        """Take a piece of the child's stderr."""
-        self._on_stderr(data)
-
     def hold(self, held: bool) -> None:
         """The pipe to the child is full, or has room again."""
         self._resumed.clear() if held else self._resumed.set()
 
-    def exited(self) -> None:
-        """The child is gone."""
-        self._exited.set()
-        self._resumed.set()
-        code = self._transport.get_returncode() if self._transport is not None else None
-        self.fail_all(_how_it_ended(code))
-
-    def stdout_closed(self) -> None:
+    def _stdout_lost(self) -> None:
         """Without its stdout the child can answer nothing, even if it still runs."""
         self._lines.finish()
         asyncio.get_running_loop().call_later(0.2, self.fail_all, "it closed its stdout")
 
+    def _ended(self, code: int) -> None:
+        self._exited.set()
+        self._resumed.set()
+        # Its last words may still be in the pipe: let the reads that are due run first.
+        asyncio.get_running_loop().call_later(0.05, self.fail_all, _how_it_ended(code))
 
-def _how_it_ended(code: int | None) -> str:
-    if code is None:
-        return "the process ended"
+
+def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=dict(env), cwd=cwd, start_new_session=True
+    )
+
+
+def _how_it_ended(code: int) -> str:
     if code < 0:
         with contextlib.suppress(ValueError):
             return f"the process was killed by {signal.Signals(-code).name}"
     return f"the process exited with code {code}"
 
 
-class _Pipes(asyncio.SubprocessProtocol):
-    """Hands the event loop's callbacks to the channel."""
+class _Stdin(asyncio.BaseProtocol):
+    """Tells the channel when the pipe to the child is full."""
 
     def __init__(self, channel: StdioChannel) -> None:
         self._channel = channel
-
-    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        assert isinstance(data, bytes)
-        if fd == 1:
-            self._channel.stdout_received(data)
-        else:
-            self._channel.stderr_received(data)
-
-    def pipe_connection_lost(self, fd: int, exc: BaseException | None) -> None:
-        if fd == 1:
-            self._channel.stdout_closed()
-
-    def process_exited(self) -> None:
-        # Its last words may still be in the pipe: let the reads that are due run first.
-        asyncio.get_running_loop().call_later(0.05, self._channel.exited)
 
     def pause_writing(self) -> None:
         self._channel.hold(True)
 
     def resume_writing(self) -> None:
         self._channel.hold(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._channel.hold(False)
+
+
+class _Output(asyncio.Protocol):
+    """Hands on what the child prints."""
+
+    def __init__(self, take: Callable[[bytes], None], lost: Callable[[], None]) -> None:
+        self._take = take
+        self._lost = lost
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost()
