@@ -161,7 +161,7 @@ class HttpFace:
         # Without a session only a handshake opens one; any other message of that era stands for itself.
         alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
         manager = self._stateless if alone and peek.method not in (None, "initialize") else self._stateful
-        await manager.handle_request(scope, replay(body, receive) if body else receive, writer)
+        await manager.handle_request(scope, replay(body, receive) if scope["method"] == "POST" else receive, writer)
         if peek.method == "initialize" and writer.status == 200 and writer.session_id is not None:
             name = (params.client_info or {}).get("name")
             self.sessions.add(writer.session_id, caller.key, name if isinstance(name, str) else None)

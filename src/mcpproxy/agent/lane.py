@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -170,10 +171,15 @@ def _read(body: bytes) -> _Request | None:
 def _plain(headers: Headers) -> bool:
     if headers.repeated & _ROUTING or headers.raw(b"content-type").lower() not in _JSON_TYPES:
         return False
-    accept = headers.raw(b"accept").lower()
-    if b"application/json" not in accept or b"text/event-stream" not in accept:
+    if not _accepts_both(headers.raw(b"accept")):
         return False
     return not any(name.startswith(b"mcp-param-") for name in headers.names())
+
+
+@lru_cache(maxsize=256)
+def _accepts_both(accept: bytes) -> bool:
+    named = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
+    return {b"application/json", b"text/event-stream"} <= named
 
 
 def _token(meta: dict[str, Raw] | UnsetType) -> int | str | UnsetType | None:
