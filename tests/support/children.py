@@ -46,19 +46,21 @@ async def spawned(
     """A channel to a misbehaving server; no handshake is made, and none is needed by it."""
     reaper = Reaper()
     program, *args = command(**options)
-    channel = await StdioChannel.spawn(
-        program,
-        args,
-        env=child_environment(env or {}),
-        cwd=cwd,
-        max_result_bytes=limit,
-        on_stderr=(stderr if stderr is not None else []).append,
-        reaper=reaper,
-    )
     try:
-        yield channel
+        channel = await StdioChannel.spawn(
+            program,
+            args,
+            env=child_environment(env or {}),
+            cwd=cwd,
+            max_result_bytes=limit,
+            on_stderr=(stderr if stderr is not None else []).append,
+            reaper=reaper,
+        )
+        try:
+            yield channel
+        finally:
+            await channel.close()
     finally:
-        await channel.close()
         reaper.stop()
 
 
