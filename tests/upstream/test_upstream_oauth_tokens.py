@@ -109,7 +109,7 @@ def files(folder: Path) -> list[Path]:
 def test_a_grant_comes_back_whole_from_the_keyring_and_no_file_holds_it(tmp_path: Path, ring: MemoryKeyring) -> None:
     save(tmp_path)
     assert load(tmp_path) == GRANT
-    assert files(tmp_path) == []
+    assert "CANARY" not in "".join(file.read_text() for file in files(tmp_path))
     assert "CANARY-refresh" in "".join(ring.entries.values())
 
 
@@ -120,6 +120,8 @@ def test_the_keyring_keeps_no_parts_of_older_grants(tmp_path: Path, ring: Memory
     assert len(ring.entries) == kept
     asyncio.run(TokenStore(tmp_path).forget(NOTES))
     assert ring.entries == {}
+    assert files(tmp_path) == []
+    assert load(tmp_path) is None
 
 
 def test_two_data_dirs_do_not_share_a_keyring_entry(tmp_path: Path, ring: MemoryKeyring) -> None:
@@ -179,8 +181,27 @@ def test_a_grant_moves_from_the_file_to_a_keyring_that_appears(tmp_path: Path) -
     found = load(tmp_path)
     assert found == GRANT
     save(tmp_path)
-    assert files(tmp_path) == []
+    assert "CANARY" not in files(tmp_path)[0].read_text()
     assert load(tmp_path) == GRANT
+
+
+def test_a_proxy_without_logins_never_touches_the_keyring(tmp_path: Path, ring: MemoryKeyring) -> None:
+    def untouchable(service: str, username: str) -> str | None:
+        raise AssertionError("the keyring was asked")
+
+    ring.get_password = untouchable  # type: ignore[method-assign]
+    store = TokenStore(tmp_path)
+    assert asyncio.run(store.load(NOTES)) is None
+    assert ring.entries == {}
+
+
+def test_a_login_in_a_keyring_that_is_gone_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keyring.set_keyring(MemoryKeyring())
+    save(tmp_path)
+    keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
+    assert load(tmp_path) is None
+    assert "kept in a keyring that cannot be used now" in caplog.text
+    assert [file.suffix for file in files(tmp_path)] == [".json"]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ _SERVICE = "mcpproxy"
 _KEYRING_PATIENCE = 10.0
 # Windows keeps 2,560 bytes of UTF-16 in one entry; the smallest limit we know of.
 _PART = 1000
+# Stands in a file in place of a grant, so that a proxy with no login never wakes the keyring.
+_IN_KEYRING = '{"kept_in": "keyring"}'
 _LOCK_POLL = 0.05
 # Longer than any honest renewal: a request of 15 s and a keyring of 10.
 _LOCK_PATIENCE = 40.0
@@ -94,38 +96,34 @@ class TokenStore:
         self._probed = False
         self._probing = asyncio.Lock()
 
-    async def place(self) -> str:
-        """Where new tokens go, in words for a person."""
-        return f"the keyring ({ring.name})" if (ring := await self._usable_keyring()) else str(self._files.folder)
-
     async def load(self, identity: Identity) -> Grant | None:
-        """The newest grant kept for this upstream."""
-        in_file = await _off_loop(lambda: self._files.read(identity.key))
-        in_ring = None
+        """The grant kept for this upstream. The keyring is asked only where a file says that it has one."""
+        kept = await _off_loop(lambda: self._files.read(identity.key))
+        if not isinstance(kept, str):
+            return kept
         if ring := await self._usable_keyring():
-            in_ring = _decoded(await self._on_keyring(ring, lambda: ring.read(identity.key)), ring.name)
-        # Both hold one where the keyring failed at one time and worked at another.
-        return max((grant for grant in (in_file, in_ring) if grant), key=lambda grant: grant.issued_at, default=None)
+            text = await self._on_keyring(ring, lambda: ring.read(identity.key))
+            return _decoded(text, ring.name) if text is not None else None
+        log.warning("the login of %r is kept in a keyring that cannot be used now", identity.server)
+        return None
 
     async def save(self, identity: Identity, grant: Grant) -> None:
         """Keep a grant in place of the one before. A disk that fails is told, not raised: the token still works."""
         text = json.dumps(msgspec.to_builtins(grant))
-        kept = False
+        in_ring = False
         if ring := await self._usable_keyring():
-            kept = await self._on_keyring(ring, lambda: ring.write(identity.key, text)) or False
+            in_ring = await self._on_keyring(ring, lambda: ring.write(identity.key, text)) or False
         try:
-            if kept:
-                await _off_loop(lambda: self._files.delete(identity.key))
-            else:
-                await _off_loop(lambda: self._files.write(identity.key, text))
+            await _off_loop(lambda: self._files.write(identity.key, _IN_KEYRING if in_ring else text))
         except OSError as error:
             log.warning("the login of %r cannot be kept and ends with this process: %s", identity.server, error)
 
     async def forget(self, identity: Identity) -> None:
         """Drop what is kept for this upstream."""
-        await _off_loop(lambda: self._files.delete(identity.key))
-        if ring := await self._usable_keyring():
+        kept = await _off_loop(lambda: self._files.read(identity.key))
+        if kept == _IN_KEYRING and (ring := await self._usable_keyring()):
             await self._on_keyring(ring, lambda: ring.delete(identity.key))
+        await _off_loop(lambda: self._files.delete(identity.key))
 
     @contextlib.asynccontextmanager
     async def exclusive(self, identity: Identity) -> AsyncIterator[None]:
@@ -151,11 +149,11 @@ class TokenStore:
     async def _usable_keyring(self) -> _Keyring | None:
         async with self._probing:
             if not self._probed:
-                self._probed = True
                 try:
                     self._keyring = await _off_loop(lambda: _Keyring.probe(self._account), _KEYRING_PATIENCE)
                 except Exception as error:
                     log.info("no usable keyring (%s); tokens go to %s", type(error).__name__, self._files.folder)
+                self._probed = True  # not before: a caller may walk away while the keyring still thinks
         return self._keyring
 
     async def _on_keyring(self, ring: _Keyring, work: Callable[[], T]) -> T | None:
@@ -178,15 +176,19 @@ class _Files:
         self.folder.chmod(0o700)
         return self.folder
 
-    def read(self, key: str) -> Grant | None:
+    def read(self, key: str) -> Grant | str | None:
+        """The grant in a file, or the word that it is in the keyring."""
         path = self.folder / f"{key}.json"
         try:
-            grant = _decoded(path.read_bytes(), str(path))
+            data = path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             log.warning("%s cannot be read: %s", path, error)
             return None
+        if data == _IN_KEYRING.encode():
+            return _IN_KEYRING
+        grant = _decoded(data, str(path))
         if grant is None:
             with contextlib.suppress(OSError):
                 log.warning("it was set aside as %s", path.replace(path.with_suffix(".corrupt")))
@@ -281,9 +283,7 @@ def _part_names(key: str, head: str) -> list[str]:
     return [f"{key}.{written[1]}.{index}" for index in range(int(written[2]))] if written else []
 
 
-def _decoded(data: bytes | str | None, where: str) -> Grant | None:
-    if data is None:
-        return None
+def _decoded(data: bytes | str, where: str) -> Grant | None:
     try:
         return msgspec.json.decode(data, type=Grant)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -296,6 +296,8 @@ def _locked(handle: int) -> bool:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        log.warning("this file system keeps no locks: %s", error)
     return True
 
 
