@@ -19,11 +19,10 @@ from mcpproxy.access.identify import Gate
 from mcpproxy.activity.journal import Journal
 from mcpproxy.agent.face import AgentFace
 from mcpproxy.asgi import respond
-from mcpproxy.calls.cache import TextCache
 from mcpproxy.calls.house import House
 from mcpproxy.calls.pipeline import Pipeline
-from mcpproxy.calls.plans import Plans
 from mcpproxy.catalog.catalog import Catalog
+from mcpproxy.catalog.finder import Finder
 from mcpproxy.catalog.listing import Listing
 from mcpproxy.catalog.store import ListingStore
 from mcpproxy.chronicle import Chronicle
@@ -74,6 +73,7 @@ class App:
         self._reaper = Reaper()
         self.storage: Storage
         self.catalog: Catalog
+        self.finder: Finder
         self.journal: Journal
         self.chronicle: Chronicle
         self.logins: Logins
@@ -105,6 +105,9 @@ class App:
             )
             stack.callback(self.storage.close)
             self.catalog = Catalog(ListingStore(self.storage))
+            self.finder = Finder(self.data_dir)
+            stack.callback(self.finder.close)
+            self.catalog.watch(self.finder.listed)
             await self.catalog.restore({server.name: server_identity(server) for server in self.servers})
             self.journal = Journal(
                 self.storage, self.data_dir, settings=lambda: self.config.activity, mask=self.masker.mask
@@ -125,12 +128,12 @@ class App:
             stack.push_async_callback(self.pool.stop)
             self._house = House(
                 catalog=self.catalog,
+                finder=self.finder,
                 pool=self.pool,
-                plans=Plans(),
-                cache=TextCache(),
                 journal=self.journal,
                 mask=self.masker.mask,
             )
+            stack.callback(self._house.apart.close)
             self.pipeline = Pipeline(self._house)
             self.agent = AgentFace(
                 settings=lambda: self.config, house=self._house, pipeline=self.pipeline, gate=self._gate

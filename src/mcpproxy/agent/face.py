@@ -12,6 +12,7 @@ from mcpproxy.agent.arguments import BadArguments, read_call
 from mcpproxy.agent.descriptions import REMOVED_CALL_TOOL, built_in_tools
 from mcpproxy.agent.http import HttpFace, incoming_of
 from mcpproxy.agent.lane import Lane
+from mcpproxy.agent.retrieve import retrieve_tools
 from mcpproxy.agent.sdk import AgentServer, Incoming, Placeholders, UnknownTool
 from mcpproxy.agent.stdio import StdioFace, StdioIncoming
 from mcpproxy.calls.after import owner_of
@@ -92,6 +93,8 @@ class AgentFace:
         answer: Any
         try:
             match name:
+                case "retrieve_tools":
+                    answer = await retrieve_tools(self._house, config, caller, arguments)
                 case "describe_tool":
                     answer = tools.describe_tool(self._house, config, caller, arguments)
                 case "read_cache":

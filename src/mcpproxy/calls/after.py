@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpproxy.calls import result
 from mcpproxy.calls.before import not_ready
+from mcpproxy.outputs.apart import is_heavy
 from mcpproxy.outputs.check import check
 from mcpproxy.outputs.cut import cut
+from mcpproxy.outputs.schema import CompiledSchema
 from mcpproxy.policy.quoting import quoted_name
 from mcpproxy.policy.verdict import Refusal
 from mcpproxy.upstream.server import NotReady, State
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
     from mcpproxy.calls.model import Call, Caller
 
 log = logging.getLogger(__name__)
-
-_OFF_THE_LOOP = 65_536
-"""Payloads over this size are checked in a thread, so that other calls get their turns meanwhile."""
 
 
 async def ask_upstream(call: Call, house: House) -> Refusal | None:
@@ -100,10 +100,10 @@ async def check_output(call: Call, house: House) -> Refusal | None:
     if settings.mode == "off" or (schema is None and not settings.guard_undeclared) or call.view.is_error:
         return None
     structured = result.structured(call.view)
-    if structured is not None and len(structured) > _OFF_THE_LOOP:
-        verdict = await asyncio.to_thread(check, structured, call.view.is_error, schema, settings, mask=house.mask)
-    else:
-        verdict = check(structured, call.view.is_error, schema, settings, mask=house.mask)
+    judge = partial(check, structured, call.view.is_error, schema, settings, mask=house.mask, look=house.apart.look)
+    compiled = schema if isinstance(schema, CompiledSchema) else None
+    heavy = structured is not None and is_heavy(compiled, len(structured))
+    verdict = await asyncio.to_thread(judge) if heavy else judge()
     if verdict.action == "pass":
         return None
     call.findings["output_validation"] = verdict.details()
@@ -127,10 +127,10 @@ async def cut_long_text(call: Call, house: House) -> Refusal | None:
     changed = False
     for place, block in enumerate(content):
         text = result.text_of(block)
-        if text is None or len(text) <= limit:
+        piece = cut(text, limit) if text is not None else None
+        if text is None or piece is None:
             continue
         key = house.cache.put(text, owner=owner_of(call.caller), tool=call.tool.id)
-        piece = cut(text, limit)
         content[place] = result.with_text(block, piece.head + _note(key, piece.offset, piece.total))
         changed = True
     if changed:

@@ -62,12 +62,15 @@ async def close_record(call: Call, house: House, refusal: Refusal | None) -> Non
     """Commit what the call came to. Raises RecordFailed where that cannot be done."""
     if refusal is not None and refusal.code == "RECORD_FAILED":
         return
-    error, status = None, "success"
+    error: str | None = None
+    status: Status = "success"
     if refusal is not None:
         error, status = refusal.message, status_of(refusal)
     elif call.view is not None and call.view.is_error:
         error, status = _error_text(call), "error"
-    main = _record(call, status, error, refusal)  # type: ignore[arg-type]
+    else:
+        house.usage[f"{call.server}:{call.tool_name}"] += 1
+    main = _record(call, status, error, refusal)
     written = [main]
     if status == "blocked":
         written.append(_decision(call, main, "blocked", error, refusal))
