@@ -69,6 +69,7 @@ def test_the_refusal_carries_what_an_agent_needs_to_correct_itself() -> None:
         "tool_variant": "call_tool_read",
         "call_with": "call_tool_destructive",
         "hints": {"readOnlyHint": False, "destructiveHint": True},
+        "assumed": False,
     }
 
 
@@ -121,20 +122,22 @@ def test_unannotated_tools_are_trusted_by_default() -> None:
             assert judge(operation, annotations) is ALLOWED
 
 
-def test_unannotated_destructive_applies_the_defaults_of_mcp_and_does_not_blame_the_server() -> None:
+def test_unannotated_destructive_applies_the_defaults_of_mcp_and_says_that_they_are_assumed() -> None:
     for annotations in (None, {}, {"idempotentHint": True}):
         for operation in ("read", "write"):
-            assert refused(operation, annotations, CAUTIOUS).message == (
-                "Tool 'github:delete_repo' has no usable annotations and is treated as destructive, "
+            refusal = refused(operation, annotations, CAUTIOUS)
+            assert refusal.message == (
+                "Tool 'github:delete_repo' is marked destructive by server, "
                 f"use call_tool_destructive instead of call_tool_{operation}"
             )
+            assert refusal.details["assumed"] is True
         assert judge("destructive", annotations, CAUTIOUS) is ALLOWED
 
 
 def test_unannotated_destructive_reads_a_lone_destructive_hint_false_as_modifying() -> None:
     only_false = {"destructiveHint": False}
     assert judge("read", only_false) is ALLOWED
-    assert "is treated as modifying, use call_tool_write" in refused("read", only_false, CAUTIOUS).message
+    assert "is marked as modifying by server, use call_tool_write" in refused("read", only_false, CAUTIOUS).message
     assert judge("write", only_false, CAUTIOUS) is ALLOWED
 
 
@@ -149,13 +152,15 @@ def test_unannotated_destructive_leaves_a_tool_with_a_read_only_hint_alone() -> 
 @pytest.mark.parametrize("odd", ["true", "false", 1, 0, [], {}, "no"])
 def test_a_destructive_hint_of_a_wrong_type_counts_as_destructive(odd: Any) -> None:
     refusal = refused("write", {"readOnlyHint": True, "destructiveHint": odd})
-    assert "has no usable annotations and is treated as destructive" in refusal.message
+    assert "is marked destructive by server" in refusal.message
+    assert refusal.details["assumed"] is True
 
 
 @pytest.mark.parametrize("odd", ["true", "false", 1, 0, [], {}])
 def test_a_read_only_hint_of_a_wrong_type_opens_no_way_to_read(odd: Any) -> None:
     refusal = refused("read", {"readOnlyHint": odd})
-    assert "has no usable annotations and is treated as modifying" in refusal.message
+    assert "is marked as modifying by server" in refusal.message
+    assert refusal.details["assumed"] is True
     assert judge("write", {"readOnlyHint": odd}) is ALLOWED
 
 

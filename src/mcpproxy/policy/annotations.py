@@ -91,16 +91,15 @@ def _overly_cautious(tool: str) -> str:
 
 def _mismatch(tool: str, operation: OperationType, hints: Hints) -> Refusal:
     name, used, wanted = quoted_name(tool), VARIANT_OF[operation], call_with(hints)
-    if hints.assumed:
-        claim = f"has no usable annotations and is treated as {hints.kind}"
-    elif hints.kind == "destructive":
-        claim = "is marked destructive by server"
-    else:
-        claim = "is marked as modifying by server"
+    claim = "destructive" if hints.kind == "destructive" else "as modifying"
     details = {
         "tool": name,
         "tool_variant": used,
         "call_with": wanted,
         "hints": {"readOnlyHint": hints.read_only, "destructiveHint": hints.destructive},
+        # The text is the contract's in every case; where a default decides and not the server's word, this says so.
+        "assumed": hints.assumed,
     }
-    return Refusal("SERVER_MISMATCH", f"Tool '{name}' {claim}, use {wanted} instead of {used}", details)
+    return Refusal(
+        "SERVER_MISMATCH", f"Tool '{name}' is marked {claim} by server, use {wanted} instead of {used}", details
+    )
