@@ -157,6 +157,8 @@ class HttpFace:
         scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, bytes(params.arguments) or b"{}")
         if peek.method == "notifications/cancelled" and session is not None and params.request_id is not None:
             self._lane.cancel(session.id, params.request_id)
+        # White space around a header's value is not part of it (RFC 9110 5.5); the server leaves it there.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         writer = _Writer(send, self._placeholders)
         # Without a session only a handshake opens one; any other message of that era stands for itself.
         alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
