@@ -61,13 +61,13 @@ def test_after_a_normal_stop_nothing_is_left() -> None:
 
 def test_a_reaper_that_somebody_killed_is_replaced_and_told_of_everybody() -> None:
     child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    others = set(psutil.Process().children())
     reaper = Reaper()
     reaper.start()
     reaper.watch(child.pid)
-    for helper in psutil.Process().children():
-        if helper.pid != child.pid:
-            helper.kill()
-            helper.wait()
+    (helper,) = set(psutil.Process().children()) - others
+    helper.kill()
+    helper.wait()
     reaper.watch(child.pid)  # to nobody
     reaper.start()
     reaper.stop()
@@ -90,6 +90,7 @@ def test_many_children_started_at_once_share_one_reaper() -> None:
     async def main() -> None:
         from mcpproxy.wire.stdio import StdioChannel, child_environment
 
+        others = set(psutil.Process().children())
         reaper = Reaper()
         program, *args = command()
         channels = await asyncio.gather(
@@ -106,11 +107,11 @@ def test_many_children_started_at_once_share_one_reaper() -> None:
                 for _ in range(8)
             )
         )
-        assert len(psutil.Process().children()) == 9
+        assert len(set(psutil.Process().children()) - others) == 8 + 1
         assert [await call(channel, "echo", a=1) for channel in channels] == [{"a": 1}] * 8
         await asyncio.gather(*(channel.close() for channel in channels))
         reaper.stop()
-        assert psutil.Process().children() == []
+        assert set(psutil.Process().children()) <= others
 
     run(main())
 
@@ -121,13 +122,13 @@ def test_a_start_that_is_cancelled_leaves_no_process() -> None:
             async with spawned() as channel:
                 await call(channel, "never")
 
+        others = set(psutil.Process().children())
         for wait in (0, 0.001, 0.05):
             starting = asyncio.create_task(start())
             await asyncio.sleep(wait)
             starting.cancel()
             await asyncio.wait({starting})
-        ours = psutil.Process().children(recursive=True)
-        await until(lambda: not any(alive(child.pid) for child in ours), "no child is left")
+        await until(lambda: set(psutil.Process().children()) <= others, "no child is left")
 
     run(main())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_LINE_COST = 16  # of a line of data beside its bytes: millions of empty ones are work too
 _KEPT_HEAD = 1024
 _KEPT_TAIL = 512
 _MAX_ID = 4096  # it goes back in a header
@@ -38,6 +39,7 @@ class EventParser:
         """Begin with a new stream; what the old one left unfinished will come again or never."""
         self._line = bytearray()
         self._data = bytearray()
+        self._lines = 0
         self._name = "message"
         self._id = self.last_id
         self._after_return = False
@@ -63,7 +65,7 @@ class EventParser:
 
     def _take(self, piece: bytes) -> None:
         self._line += piece
-        if len(self._data) + len(self._line) > self._limit:
+        if len(self._data) + len(self._line) + _LINE_COST * self._lines > self._limit:
             self.overflowing = True
         if self.overflowing:
             for buffer in (self._line, self._data):
@@ -80,6 +82,7 @@ class EventParser:
         value = value.removeprefix(b" ")
         if name == b"data":
             self._data += value + b"\n"
+            self._lines += 1
         elif name == b"event":
             self._name = value.decode(errors="replace")
         elif name == b"id" and len(value) <= _MAX_ID and b"\0" not in value:
@@ -90,5 +93,6 @@ class EventParser:
 
     def _finish(self) -> Event | None:
         event = Event(self._name, bytes(self._data[:-1]), self.overflowing)
-        self._name, self._data, self.last_id, self.overflowing = "message", bytearray(), self._id, False
+        self._name, self._data, self._lines, self.overflowing = "message", bytearray(), 0, False
+        self.last_id = self._id
         return event if event.data else None
