@@ -50,16 +50,20 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         yield demo
 
 
-def _node(home: Path, *arguments: str | Path, timeout: float = PATIENCE) -> str:
-    done = subprocess.run(
+def _run(home: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [NODE, *arguments],
         env=environment(home),
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=PATIENCE * 3,
         check=False,
     )
+
+
+def _node(home: Path, *arguments: str | Path) -> str:
+    done = _run(home, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
