@@ -123,7 +123,10 @@ class Lane:
                 )
             )
         except asyncio.CancelledError:
-            if exchange.gone or task.uncancel() > 0:
+            if exchange.gone:
+                task.uncancel()  # we ended it ourselves, and there is nobody left to answer
+                return
+            if task.uncancel() > 0:
                 raise
             # `notifications/cancelled` named this call; the handshake era still owes it an answer.
             await exchange.finish(envelope.failure(request.id, _REQUEST_CANCELLED, "Request cancelled"))
