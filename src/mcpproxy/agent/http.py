@@ -38,6 +38,7 @@ class HttpIncoming(Struct):
     caller: Caller
     request_id: str
     arguments: bytes = b"{}"
+    gone: asyncio.Event | None = None
 
 
 class _Peek(Struct):
@@ -154,7 +155,8 @@ class HttpFace:
         version = headers.get(b"mcp-protocol-version")
         if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
             caller = msgspec.structs.replace(caller, modern=False)
-        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, bytes(params.arguments) or b"{}")
+        gone = asyncio.Event()
+        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, bytes(params.arguments) or b"{}", gone)
         if peek.method == "notifications/cancelled" and session is not None and params.request_id is not None:
             self._lane.cancel(session.id, params.request_id)
         # White space around a header's value is not part of it (RFC 9110 5.5); the server leaves it there.
@@ -163,7 +165,8 @@ class HttpFace:
         # Without a session only a handshake opens one; any other message of that era stands for itself.
         alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
         manager = self._stateless if alone and peek.method not in (None, "initialize") else self._stateful
-        await manager.handle_request(scope, replay(body, receive) if scope["method"] == "POST" else receive, writer)
+        source = replay(body, receive) if scope["method"] == "POST" else receive
+        await manager.handle_request(scope, _noticing(source, gone), writer)
         if peek.method == "initialize" and writer.status == 200 and writer.session_id is not None:
             name = (params.client_info or {}).get("name")
             self.sessions.add(writer.session_id, caller.key, name if isinstance(name, str) else None)
@@ -209,6 +212,18 @@ class HttpFace:
             await self._stateful.handle_request(scope, receive, ignore)
         except Exception as error:  # the session is gone for us either way
             log.debug("session %s did not end cleanly: %s", session.id, error)
+
+
+def _noticing(receive: Receive, gone: asyncio.Event) -> Receive:
+    """The same `receive`, which notes when the client has left."""
+
+    async def noticed() -> Message:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            gone.set()
+        return message
+
+    return noticed
 
 
 def _peek(body: bytes) -> tuple[_Peek, _PeekParams]:

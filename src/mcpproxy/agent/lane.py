@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpproxy.agent.sdk import REQUEST_CANCELLED
 from mcpproxy.agent.sessions import Session
 from mcpproxy.asgi import Headers
 from mcpproxy.calls.model import Caller
@@ -36,7 +37,6 @@ _MAX_ENVELOPE_BYTES = 8192
 _MAX_REPORTS = 100
 _WATCH_AFTER = 0.05
 _STALLED = 30.0
-_REQUEST_CANCELLED = -32800
 _ROUTING = frozenset(
     (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
 )
@@ -129,7 +129,7 @@ class Lane:
             if task.uncancel() > 0:
                 raise
             # `notifications/cancelled` named this call; the handshake era still owes it an answer.
-            await exchange.finish(envelope.failure(request.id, _REQUEST_CANCELLED, "Request cancelled"))
+            await exchange.finish(envelope.failure(request.id, REQUEST_CANCELLED, "Request cancelled"))
         else:
             await exchange.finish(envelope.answer(request.id, result))
         finally:

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 MARK = b"mcpproxy-result-"
 _MAX_WAITING = 10_000
 _RESOURCE_NOT_FOUND = types.INVALID_PARAMS
+REQUEST_CANCELLED = -32800
 
 
 class UnknownTool(Exception):
@@ -49,6 +50,8 @@ class Incoming(Protocol):
     request_id: str
     arguments: bytes
     """The raw `arguments` of a tools/call."""
+    gone: asyncio.Event | None
+    """Set when the client left before the answer; None where the transport itself ends with it."""
 
 
 Dispatch = Callable[[str, bytes, "Caller", str, Callable[[bytes], None] | None], Awaitable[bytes]]
@@ -168,21 +171,39 @@ class AgentServer(Server[dict[str, Any]]):
         self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         incoming = self._incoming(ctx)
-        reports = _Reports(ctx.session) if ctx.meta is not None and ctx.meta.get("progress_token") is not None else None
+        asks = ctx.meta is not None and ctx.meta.get("progress_token") is not None
+        reports = _Reports(ctx.session) if asks else None
+        call = self._dispatch(
+            params.name,
+            incoming.arguments,
+            incoming.caller,
+            incoming.request_id,
+            reports.put if reports is not None else None,
+        )
         try:
-            result = await self._dispatch(
-                params.name,
-                incoming.arguments,
-                incoming.caller,
-                incoming.request_id,
-                reports.put if reports is not None else None,
-            )
+            result = await (call if incoming.gone is None else _unless_gone(call, incoming.gone))
         except UnknownTool as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         finally:
             if reports is not None:
                 await reports.close()
         return self._placeholders.hide(result)
+
+
+async def _unless_gone(call: Awaitable[bytes], gone: asyncio.Event) -> bytes:
+    """Make the call, and end it when the client leaves: the SDK of the handshake era would let it run on."""
+    calling = asyncio.ensure_future(call)
+    leaving = asyncio.ensure_future(gone.wait())
+    both: set[asyncio.Future[Any]] = {calling, leaving}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if calling.done():
+            return calling.result()
+        raise MCPError(REQUEST_CANCELLED, "Request cancelled")
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.wait(both)
 
 
 class _Reports:

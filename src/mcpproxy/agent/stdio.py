@@ -34,6 +34,7 @@ class StdioIncoming(Struct):
     caller: Caller
     request_id: str
     arguments: bytes = b"{}"
+    gone: asyncio.Event | None = None
 
 
 class _Params(Struct, rename={"meta": "_meta", "client_info": "clientInfo"}):
