@@ -26,7 +26,7 @@ def members(text: str) -> dict[str, Span]:
         raise ValueError("not a JSON object")
     at = _skip(text, at + 1)
     if text[at : at + 1] == "}":
-        return found
+        return _ended(text, at + 1, found)
     while True:
         key_at = at
         if text[at : at + 1] != '"':
@@ -43,10 +43,16 @@ def members(text: str) -> dict[str, Span]:
         found[name] = Span(key_at, start, end)
         at = _skip(text, end)
         if text[at : at + 1] == "}":
-            return found
+            return _ended(text, at + 1, found)
         if text[at : at + 1] != ",":
             raise ValueError("two members are not parted by a comma")
         at = _skip(text, at + 1)
+
+
+def _ended(text: str, at: int, found: dict[str, Span]) -> dict[str, Span]:
+    if _skip(text, at) != len(text):
+        raise ValueError("something follows the object")
+    return found
 
 
 def _skip(text: str, at: int) -> int:

@@ -1,0 +1,113 @@
+"""A raw result is looked at and, where it must be, changed in one place; every other byte stays."""
+
+import contextlib
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpproxy.calls import result
+from mcpproxy.calls.cache import TextCache
+from mcpproxy.calls.spans import members, replaced, without
+from mcpproxy.policy.verdict import Refusal
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+objects = st.dictionaries(st.text(), values, min_size=1, max_size=6)
+spaced = st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")])
+
+
+@given(objects, spaced)
+def test_the_span_of_a_member_is_exactly_its_value(value: dict[str, Any], separators: tuple[str, str]) -> None:
+    text = json.dumps(value, separators=separators)
+    for name, span in members(text).items():
+        assert json.loads(text[span.start : span.end]) == value[name]
+
+
+@given(objects, spaced, st.data())
+def test_replacing_a_member_leaves_all_others_alone(
+    value: dict[str, Any], separators: tuple[str, str], data: st.DataObject
+) -> None:
+    text = json.dumps(value, separators=separators)
+    name = data.draw(st.sampled_from(sorted(value)))
+    changed = replaced(text, members(text)[name], '"new"')
+    assert json.loads(changed) == {**value, name: "new"}
+
+
+@given(objects, spaced, st.data())
+def test_taking_a_member_out_leaves_an_object_with_all_others(
+    value: dict[str, Any], separators: tuple[str, str], data: st.DataObject
+) -> None:
+    text = json.dumps(value, separators=separators)
+    name = data.draw(st.sampled_from(sorted(value)))
+    assert json.loads(without(text, members(text)[name])) == {key: item for key, item in value.items() if key != name}
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_a_view_or_no_result_and_nothing_else_is_raised(data: bytes) -> None:
+    with contextlib.suppress(result.NotAResult):
+        result.view(data)
+
+
+@given(objects)
+def test_the_result_type_is_added_beside_what_is_there(value: dict[str, Any]) -> None:
+    value.pop("resultType", None)
+    raw = json.dumps(value).encode()
+    assert json.loads(result.complete(raw)) == {"resultType": "complete", **value}
+    assert json.loads(result.complete(b" {} ")) == {"resultType": "complete"}
+
+
+def test_a_result_with_half_an_emoji_is_read_all_the_same() -> None:
+    raw = b'{"content":[],"structuredContent":{"a":"\\ud83d"},"isError":true,"resultType":"input_required"}'
+    shown = result.view(raw)
+    assert bytes(shown.structured_content) == b'{"a":"\\ud83d"}'
+    assert shown.is_error and shown.result_type == "input_required"
+
+
+@pytest.mark.parametrize("raw", [b"7", b"[]", b'"x"', b"", b"{", b'{"isError":"yes"}', b'{"a":1}x'])
+def test_what_is_no_result_is_said_to_be_none(raw: bytes) -> None:
+    with pytest.raises(result.NotAResult):
+        result.view(raw)
+
+
+def test_a_refusal_is_a_result_with_the_code_in_structured_content() -> None:
+    refusal = Refusal("TIMEOUT", "too slow", {"server": "a"})
+    assert msgspec.json.decode(result.refused(refusal)) == {
+        "content": [{"type": "text", "text": "too slow"}],
+        "structuredContent": {"error": {"code": "TIMEOUT", "message": "too slow", "details": {"server": "a"}}},
+        "isError": True,
+        "resultType": "complete",
+    }
+
+
+def test_a_kept_text_is_there_for_its_owner_alone() -> None:
+    cache = TextCache()
+    key = cache.put("text", owner="ann", tool="a:b")
+    assert key is not None
+    kept = cache.get(key, owner="ann")
+    assert kept is not None and kept.text == "text"
+    assert cache.get(key, owner="bob") is None
+    assert cache.get("other", owner="ann") is None
+
+
+def test_the_oldest_texts_make_room_and_one_that_is_too_large_is_not_kept() -> None:
+    cache = TextCache(max_bytes=100, max_entries=2)
+    first, second, third = (cache.put("x" * 10, owner="a", tool="t") for _ in range(3))
+    assert first is not None and second is not None and third is not None
+    assert cache.get(first, owner="a") is None
+    assert cache.get(second, owner="a") is not None and cache.get(third, owner="a") is not None
+    assert cache.put("x" * 51, owner="a", tool="t") is None
+    large = cache.put("x" * 45, owner="a", tool="t")
+    assert large is not None and cache.get(third, owner="a") is None
+
+
+def test_a_text_is_gone_after_its_lifetime() -> None:
+    cache = TextCache(lifetime=-1)
+    key = cache.put("text", owner="ann", tool="a:b")
+    assert key is not None and cache.get(key, owner="ann") is None
