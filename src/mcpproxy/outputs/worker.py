@@ -6,6 +6,7 @@ the decoder nor the validator can be interrupted from inside.
 
 from __future__ import annotations
 
+import gc
 import resource
 import signal
 import sys
@@ -38,6 +39,7 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    gc.disable()  # JSON values are trees: counting references frees them, and looking for cycles costs up to a quarter
     jobs = msgspec.msgpack.Decoder(Job)
     while (message := frames.receive(sys.stdin.fileno())) is not None:
         job = jobs.decode(message)
