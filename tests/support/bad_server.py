@@ -175,7 +175,7 @@ def discover(request_id: Any, params: dict[str, Any]) -> None:
             "result": {
                 "supportedVersions": [MODERN],
                 "capabilities": options["capabilities"],
-                "serverInfo": {"name": "bad", "version": "1"},
+                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "bad", "version": "1"}},
                 "resultType": "complete",
                 "ttlMs": 0,
                 "cacheScope": "private",

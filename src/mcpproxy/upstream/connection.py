@@ -18,7 +18,7 @@ from mcpproxy.config.models import Server
 from mcpproxy.wire.channel import Channel, OnProgress
 from mcpproxy.wire.client import Credentials
 from mcpproxy.wire.envelope import elements, encode, members
-from mcpproxy.wire.errors import HttpStatus, InvalidAnswer, RpcError, Unauthorized, WireError
+from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, RpcError, Unauthorized, WireError
 from mcpproxy.wire.http import HttpChannel
 from mcpproxy.wire.reaper import Reaper
 from mcpproxy.wire.sse import SseChannel
@@ -55,6 +55,7 @@ class Link(Struct, frozen=True, kw_only=True):
     """With its secrets expanded."""
     max_result_bytes: int
     connect_timeout: float
+    on_spawn: Callable[[], None]
     on_stderr: Callable[[bytes], None]
     reaper: Reaper
     credentials: Credentials | None
@@ -234,7 +235,7 @@ async def connect(link: Link, era: Era) -> AsyncIterator[Connection]:
 async def _establish(link: Link, era: Era, stack: contextlib.AsyncExitStack) -> Connection:
     protocol = link.server.protocol or era.protocol
     if link.server.command is not None:
-        return await _open(link, era, stack, lambda: _spawn(link))
+        return await _establish_stdio(link, era, stack)
     if protocol == "sse":
         return await _open(link, era, stack, lambda: _open_sse(link))
     try:
@@ -249,6 +250,20 @@ async def _establish(link: Link, era: Era, stack: contextlib.AsyncExitStack) -> 
     return connection
 
 
+async def _establish_stdio(link: Link, era: Era, stack: contextlib.AsyncExitStack) -> Connection:
+    asked_the_new_way = not era.legacy
+    try:
+        async with contextlib.AsyncExitStack() as attempt:
+            connection = await _open(link, era, attempt, lambda: _spawn(link))
+            stack.push_async_exit(attempt.pop_all())
+    except ChannelClosed:
+        if not (asked_the_new_way and era.legacy):
+            raise
+        # It died of a question that it did not know, as some do: start it again and ask the old way.
+        connection = await _open(link, era, stack, lambda: _spawn(link))
+    return connection
+
+
 def _looks_like_sse(error: WireError) -> bool:
     # The specification's own test for a server of 2024: it refuses the POST.
     return not isinstance(error, HttpStatus) or error.status in (400, 404, 405, 406, 415)
@@ -257,6 +272,7 @@ def _looks_like_sse(error: WireError) -> bool:
 async def _spawn(link: Link) -> Channel:
     server = link.server
     assert server.command is not None
+    link.on_spawn()
     return await StdioChannel.spawn(
         server.command,
         server.args,

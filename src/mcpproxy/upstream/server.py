@@ -184,7 +184,6 @@ class Upstream:
     async def _attempt(self) -> tuple[State, str]:
         """Connect and stay until the connection ends; returns what to be next, and why."""
         self._set(State.CONNECTING, "")
-        self.log.begin()
         self._was_ready = False
         login: Login | None = None
         try:
@@ -222,6 +221,7 @@ class Upstream:
             server=server,
             max_result_bytes=self._around.settings().max_result_bytes,
             connect_timeout=self._handshake_patience(),
+            on_spawn=self.log.begin,
             on_stderr=self.log.stderr,
             reaper=self._around.reaper,
             credentials=login,
