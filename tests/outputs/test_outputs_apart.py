@@ -130,18 +130,28 @@ def test_a_worker_cannot_be_started_is_a_violation(apart: Apart, monkeypatch: py
     assert check(HEAVY, False, NUMBERS, STRICT, look=apart.look) is PASS
 
 
-def test_a_worker_lives_within_its_memory() -> None:
-    start = "from mcpproxy.outputs import worker; worker.MEMORY_BYTES = 400 << 20; worker.main()"
+def ask_worker(before: str, job: Job) -> tuple[Findings | None, int]:
+    """Start a worker after a line of Python, hand it one job, and return its answer and exit code."""
+    start = f"import resource; from mcpproxy.outputs import worker; {before}; worker.main()"
     worker = subprocess.Popen([sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert worker.stdin and worker.stdout
-    hungry = b"[" + b"{}," * 5_000_000 + b"1]"
-    job = Job(structured=hungry, schema=NUMBERS.source, settings=OutputValidation(max_bytes=1 << 30))
     frames.send(worker.stdin.fileno(), msgspec.msgpack.encode(job))
     answer = frames.receive(worker.stdout.fileno())
     worker.stdin.close()
-    died = worker.wait() != 0
     worker.stdout.close()
-    assert died or (answer and "memory" in msgspec.msgpack.decode(answer, type=Findings).for_agent())
+    return (msgspec.msgpack.decode(answer, type=Findings) if answer else None), worker.wait()
+
+
+def test_a_worker_lives_within_its_memory() -> None:
+    hungry = b"[" + b"{}," * 5_000_000 + b"1]"
+    job = Job(structured=hungry, schema=NUMBERS.source, settings=OutputValidation(max_bytes=1 << 30))
+    findings, code = ask_worker("worker.MEMORY_BYTES = 400 << 20", job)
+    assert code != 0 or (findings is not None and "memory" in findings.for_agent())
+
+
+def test_a_worker_starts_where_the_system_allows_less_memory() -> None:
+    job = Job(structured=b"[1]", schema=NUMBERS.source, settings=STRICT)
+    assert ask_worker("resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))", job) == (Findings(), 0)
 
 
 def test_a_message_that_never_comes_is_not_waited_for_forever() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -96,7 +97,7 @@ def missing_key(name: str, because: str | None = None) -> str:
 def found(value: Any) -> str:
     """Describe a value for the record: scalars as they are, containers by what is in them."""
     if isinstance(value, dict):
-        keys = ", ".join(_json(key[:_FOUND_TEXT]) for key in list(value)[:20])
+        keys = ", ".join(_json(key[:_FOUND_TEXT]) for key in islice(value, 20))
         return f"an object with the keys {keys}" if value else "an empty object"
     if isinstance(value, list):
         return f"an array of {len(value):,} items"

@@ -38,7 +38,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    _limit_memory()
     gc.disable()  # JSON values are trees: counting references frees them, and looking for cycles costs up to a quarter
     jobs = msgspec.msgpack.Decoder(Job)
     while (message := frames.receive(sys.stdin.fileno())) is not None:
@@ -47,6 +47,13 @@ def main() -> None:
         findings = _examine(job)
         signal.setitimer(signal.ITIMER_PROF, 0)
         frames.send(sys.stdout.fileno(), msgspec.msgpack.encode(findings))
+
+
+def _limit_memory() -> None:
+    # The system may allow less already, and a limit can only be lowered.
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = MEMORY_BYTES if most == resource.RLIM_INFINITY else min(MEMORY_BYTES, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def _examine(job: Job) -> Findings:
