@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -51,12 +51,25 @@ class Statement(Struct, frozen=True, kw_only=True):
     key: bytes
     signature: bytes = b""
 
+    def shown(self) -> dict[str, Any]:
+        """The statement as others may read, keep and check it."""
+        return {
+            "kind": self.kind,
+            "writer": self.writer,
+            "position": self.position,
+            "hash": self.hash.hex(),
+            "signed_at": self._moment(),
+            "key": self.key.hex(),
+            "signature": self.signature.hex(),
+        }
+
     def message(self) -> bytes:
         """The bytes that are signed."""
-        moment = encode(from_micros(self.signed_at)).decode().strip('"')
-        return (
-            f"mcpproxy activity v1\n{self.kind}\n{self.writer}\n{self.position}\n{self.hash.hex()}\n{moment}\n".encode()
-        )
+        words = ("mcpproxy activity v1", self.kind, self.writer, str(self.position), self.hash.hex(), self._moment())
+        return "".join(f"{word}\n" for word in words).encode()
+
+    def _moment(self) -> str:
+        return encode(from_micros(self.signed_at)).decode().strip('"')
 
     def is_signed(self) -> bool:
         """Whether the signature is that of the key it names."""

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from msgspec import Struct
@@ -51,7 +51,7 @@ class Feed:
         self._joining = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
-    async def follow(self, after: str | None = None) -> AsyncIterator[Stored | Skipped]:
+    async def follow(self, after: str | None = None) -> AsyncGenerator[Stored | Skipped, None]:
         """Every record that is committed from now on, or after the one with this id."""
         await self._join()
         try:
@@ -93,8 +93,10 @@ class Feed:
             while True:
                 woken.clear()
                 if not await self._look():
+                    # Not wait_for: until Python 3.12 it loses a cancellation that comes with the event.
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(woken.wait(), POLL_SECONDS)
+                        async with asyncio.timeout(POLL_SECONDS):
+                            await woken.wait()
         finally:
             if stop_listening is not None:
                 stop_listening()

@@ -65,8 +65,8 @@ class ChainReport(Struct, frozen=True, kw_only=True):
     anchored: int
     """Up to where a signature vouches for it."""
     ended: bool
-    head: Statement | None
-    """The last signed word on how far it goes; kept elsewhere, it proves a cut tail even against the key's owner."""
+    statements: list[dict[str, Any]]
+    """Its signed words. The last `head` or `end`, kept elsewhere, proves a cut tail even against the key's owner."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class _Chain(Struct):
     pruned: int = 0
     anchored: int = 0
     end: int | None = None
-    head: Statement | None = None
+    statements: list[Statement] = field(default_factory=list)
     anchors: dict[int, list[bytes]] = field(default_factory=dict)
     """What the record at a position must have as its hash."""
     late: set[int] = field(default_factory=set)
@@ -175,7 +175,7 @@ class _Check:
                 pruned=chain.pruned,
                 anchored=chain.anchored,
                 ended=chain.end is not None,
-                head=chain.head,
+                statements=[statement.shown() for statement in chain.statements],
             )
             for chain in self._chains.values()
         ]
@@ -335,11 +335,11 @@ def _is_intact(record: Stored, row: Row[Any]) -> bool:
 
 
 def _take_up(chain: _Chain, statement: Statement) -> None:
+    chain.statements = [*(each for each in chain.statements if each.kind != statement.kind), statement]
     if statement.kind == "pruned":
         chain.position = chain.pruned = chain.anchored = statement.position
         chain.hash = statement.hash
     elif statement.kind in {"head", "end"}:
-        chain.head = statement
         chain.anchors.setdefault(statement.position, []).append(statement.hash)
         if statement.kind == "end":
             chain.end = statement.position
