@@ -178,9 +178,10 @@ async def serve_http(
 ) -> None:
     """Serve until we are asked to stop, then let the calls under way finish."""
     config = uvicorn.Config(
-        app,
+        _telling(app),
         http=_Protocol,
         ws="none",
+        proxy_headers=False,
         lifespan="off",
         access_log=False,
         log_config=None,
@@ -198,6 +199,19 @@ async def serve_http(
         drain.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await drain
+
+
+def _telling(app: ASGIApp) -> ASGIApp:
+    """Log a fault of our own; the HTTP server's log, which would, is off for all that clients do wrong."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            raise
+
+    return serve
 
 
 async def _drain(server: _Server, busy: Callable[[], int], stopping: asyncio.Event) -> None:
