@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpproxy.outputs.cut import Kind, cut, kind_of, page
@@ -81,6 +81,7 @@ def test_the_kind_of_a_text_is_recognised(text: str, kind: Kind) -> None:
     assert kind_of(text) == kind
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.text(alphabet='[]{},":\\ \n\ud83dxé😀', max_size=200)
     | st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=3), max_size=8).map(json.dumps),
@@ -93,6 +94,7 @@ def test_the_pieces_are_the_text_and_none_is_too_long(text: str, limit: int, kin
     assert all(0 < len(piece) <= limit for piece in pieces) or text == ""
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=50), st.integers(-100, 100), st.integers(-10, 60))
 def test_any_offset_and_limit_are_answered(text: str, offset: int, limit: int) -> None:
     piece, following = page(text, offset, limit)

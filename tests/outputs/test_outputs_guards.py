@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpproxy.outputs.guards import count_keys, too_deep
@@ -32,6 +32,7 @@ def keys(value: Any) -> int:
     return sum(map(keys, value)) if isinstance(value, list) else 0
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.booleans(), st.integers(0, 12))
 def test_the_limit_is_drawn_exactly_where_a_parser_would_draw_it(value: Any, ascii_only: bool, wrap: int) -> None:
     for _ in range(wrap):
@@ -42,6 +43,7 @@ def test_the_limit_is_drawn_exactly_where_a_parser_would_draw_it(value: Any, asc
         assert too_deep(raw, depth(value) - 1)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_keys_are_counted_as_they_are_written(value: Any) -> None:
     assert count_keys(json.dumps(value).encode()) == keys(value)
@@ -67,6 +69,7 @@ def test_depth_that_shows_late_is_still_seen() -> None:
     assert too_deep(b"[" + b"[],[" * 40_000 + b"]" * 40_000 + b"," + b"[" * 65 + b"]" * 65 + b"]", 64)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=200) | st.text(alphabet='"\\[]{}:', max_size=200).map(str.encode), st.integers(1, 500))
 def test_what_is_not_json_never_raises(raw: bytes, limit: int) -> None:
     assert too_deep(raw, limit) in (True, False)

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcpproxy.outputs.payload import UndecodableError, decode, repeated_key
@@ -58,6 +58,7 @@ def test_a_repeated_key_is_found(raw: bytes, found: tuple[list[str | int], str])
     assert repeated_key(raw, decode(raw)) == found
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.booleans())
 def test_a_payload_without_repeats_has_none(value: Any, ascii_only: bool) -> None:
     raw = json.dumps(value, ensure_ascii=ascii_only).replace("a:", "a\\u003a").encode()

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcpproxy.config.models import OutputValidation
@@ -56,17 +56,20 @@ def _compile(schema: dict[str, Any]) -> CompiledSchema:
 COMPILED = [_compile(schema) for schema in SCHEMAS]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=300), st.sampled_from(COMPILED), st.sampled_from(["warn", "strict"]))
 @example(b"\xff" * 10, COMPILED[0], "strict")
 def test_no_bytes_raise(raw: bytes, schema: CompiledSchema, mode: Any) -> None:
     assert check(raw, False, schema, OutputValidation(mode=mode)).action in ("pass", "warn", "block")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(alphabet='{}[]":,\\u0d8e1.-tfn ', max_size=60), st.sampled_from(COMPILED))
 def test_no_near_json_raises(text: str, schema: CompiledSchema) -> None:
     assert check(text.encode(), False, schema, STRICT).action in ("pass", "block")
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.sampled_from(COMPILED), st.booleans(), st.booleans())
 def test_nothing_of_the_payload_reaches_the_agent(
     value: Any, schema: CompiledSchema, repeat: bool, ascii_only: bool
@@ -81,6 +84,7 @@ def test_nothing_of_the_payload_reaches_the_agent(
     assert agent.isprintable()
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.sampled_from(COMPILED))
 def test_the_verdict_is_the_validators_and_only_the_words_are_ours(value: Any, schema: CompiledSchema) -> None:
     ours = check(json.dumps(value).encode(), False, schema, STRICT)
