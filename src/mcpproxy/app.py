@@ -15,7 +15,9 @@ from urllib.parse import parse_qsl
 from msgspec import structs
 
 import mcpproxy
+from mcpproxy.access.browser import Browsers
 from mcpproxy.access.identify import Gate
+from mcpproxy.access.tokens import Token, Tokens
 from mcpproxy.activity.journal import Journal
 from mcpproxy.agent.face import AgentFace
 from mcpproxy.asgi import respond
@@ -33,6 +35,7 @@ from mcpproxy.config.secrets import SecretMissing, expand
 from mcpproxy.config.watch import Reload, Watch
 from mcpproxy.config.write import update
 from mcpproxy.storage.engine import Storage, open_storage
+from mcpproxy.telemetry import Telemetry
 from mcpproxy.upstream.oauth import LoginFailed, Logins, page
 from mcpproxy.upstream.oauth.callback import PATH as CALLBACK_PATH
 from mcpproxy.upstream.pool import Pool
@@ -80,10 +83,17 @@ class App:
         self.pool: Pool
         self.pipeline: Pipeline
         self.agent: AgentFace
-        self._gate = Gate(lambda: self.config)
+        self.tokens: Tokens
+        self.browsers = Browsers(lambda: self.config.api_key)
+        self.stopping = asyncio.Event()
+        """Set by whoever runs us when we are to stop: streams end then."""
+        self._telemetry: Telemetry
+        self._gate: Gate
         self._house: House
         self._watch: Watch
         self._api: ASGIApp | None = None
+        self._making_api = asyncio.Lock()
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def config(self) -> Config:
@@ -135,10 +145,17 @@ class App:
             )
             stack.callback(self._house.apart.close)
             self.pipeline = Pipeline(self._house)
+            self._telemetry = Telemetry(self.pipeline)
+            await self._telemetry.point_at(self.config.otel_endpoint)
+            stack.push_async_callback(self._telemetry.close)
+            self.tokens = Tokens(self.storage, self._on_token_gone)
+            self._gate = Gate(lambda: self.config, self.tokens)
             self.agent = AgentFace(
                 settings=lambda: self.config, house=self._house, pipeline=self.pipeline, gate=self._gate
             )
             await stack.enter_async_context(self.agent.running())
+            await self.tokens.start()
+            stack.push_async_callback(self.tokens.stop)
             await self.pool.apply(self.servers)
             self._watch = Watch(self.loaded, self._on_reload, self._on_config_error)
             watching = asyncio.create_task(self._watch.run())
@@ -167,6 +184,11 @@ class App:
         upstream = self.pool.get(name)
         if upstream is not None:
             upstream.wake()
+
+    def _on_token_gone(self, token: Token) -> None:
+        task = asyncio.create_task(self.agent.http.close_sessions(token.key))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     async def _on_listing(self, listing: Listing) -> None:
         self.chronicle.tools_listed(self.catalog.snapshot.listings.get(listing.server), listing)
@@ -204,6 +226,7 @@ class App:
             self.chronicle.server_configured(server.name, "changed")
         await self.pool.apply(self.servers)
         await self.agent.config_changed(before, new)
+        await self._telemetry.point_at(new.otel_endpoint)
         logging.getLogger("mcpproxy").setLevel(new.log_level.upper())
 
     async def change_config(self, mutate: Callable[[dict[str, Any]], None]) -> None:
@@ -233,6 +256,8 @@ class App:
             await self.agent.http(scope, receive, send)
         elif path == "/oauth/callback" or (path == CALLBACK_PATH and scope["method"] == "GET"):
             await self._finish_login(scope, send)
+        elif path == "/metrics" or path.startswith("/api/"):
+            await (self._api or await self._rest())(scope, receive, send)
         elif path == "/healthz":
             await respond(send, 200, {"status": "ok", "version": mcpproxy.__version__})
         elif path == "/readyz":
@@ -241,27 +266,39 @@ class App:
         else:
             await respond(send, 404, {"error": f"There is nothing at {path[:200]}; agents connect to /mcp."})
 
-    def _rest(self) -> ASGIApp:
+    async def _rest(self) -> ASGIApp:
         """The REST face, made when it is first asked for: its framework takes longer to import than we to start."""
-        if self._api is None:
-            from mcpproxy.api.app import build
-            from mcpproxy.api.services import Services
+        async with self._making_api:
+            if self._api is None:
+                self._api = await asyncio.to_thread(self._make_rest)
+            return self._api
 
-            self._api = build(
-                Services(
-                    loaded=lambda: self.loaded,
-                    loaded_at=lambda: self.loaded_at,
-                    config_error=lambda: self.config_error,
-                    started_at=self.started_at,
-                    data_dir=self.data_dir,
-                    house=self._house,
-                    pipeline=self.pipeline,
-                    gate=self._gate,
-                    change_config=self.change_config,
-                    begin_login=self.begin_login,
-                )
+    def _make_rest(self) -> ASGIApp:
+        from mcpproxy.activity.follow import Feed
+        from mcpproxy.api.app import build
+        from mcpproxy.api.services import Services
+
+        return build(
+            Services(
+                loaded=lambda: self.loaded,
+                loaded_at=lambda: self.loaded_at,
+                config_error=lambda: self.config_error,
+                started_at=self.started_at,
+                data_dir=self.data_dir,
+                storage=self.storage,
+                house=self._house,
+                pipeline=self.pipeline,
+                gate=self._gate,
+                browsers=self.browsers,
+                tokens=self.tokens,
+                feed=Feed(self.storage, self.journal),
+                sessions=lambda: len(self.agent.http.sessions),
+                stopping=self.stopping,
+                change_config=self.change_config,
+                begin_login=self.begin_login,
+                dispatch=self.agent.dispatch,
             )
-        return self._api
+        )
 
     async def _finish_login(self, scope: Scope, send: Send) -> None:
         """A person comes back from an authorization server."""

@@ -66,6 +66,12 @@ class Headers:
         return value.decode() if value is not None and _REQUEST_ID.match(value) else None
 
 
+def is_local(scope: Scope) -> bool:
+    """Whether a request came over the unix socket, where ASGI names a path and no port."""
+    server = scope.get("server")
+    return server is not None and server[1] is None
+
+
 async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes:
     """The whole request body, within a size and a time."""
     declared = headers.raw(b"content-length")

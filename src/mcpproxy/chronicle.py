@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import mcpproxy
 from mcpproxy.activity.journal import Journal, RecordFailed
-from mcpproxy.activity.record import Record
+from mcpproxy.activity.record import Record, Source
 from mcpproxy.upstream.server import State, Upstream
 
 if TYPE_CHECKING:
@@ -21,6 +24,17 @@ _GOOD = (State.READY, State.DISABLED, State.QUARANTINED, State.DISCONNECTED)
 _WORTH_TELLING = (State.READY, State.NEEDS_LOGIN, State.BACKING_OFF, State.FAILED)
 _MAX_WAITING = 1000
 _MAX_NAMES = 200
+_cause: ContextVar[tuple[Source, str | None]] = ContextVar("cause", default=("internal", None))
+
+
+@contextlib.contextmanager
+def caused_by(source: Source, request_id: str) -> Iterator[None]:
+    """Say by which request the operator makes the changes of this block."""
+    before = _cause.set((source, request_id))
+    try:
+        yield
+    finally:
+        _cause.reset(before)
 
 
 class Chronicle:
@@ -70,12 +84,14 @@ class Chronicle:
     def server_configured(self, name: str, change: str) -> None:
         """The operator added, changed or removed a server."""
         self._told.pop(name, None)
+        source, request_id = _cause.get()
         self._put(
             Record(
                 type="server_change",
-                source="internal",
+                source=source,
                 server_name=name,
                 status="success",
+                request_id=request_id,
                 metadata={"change": change},
             )
         )
@@ -106,11 +122,13 @@ class Chronicle:
     def config_reloaded(self, reload: Reload) -> None:
         """The operator changed the configuration."""
         changes = reload.changes
+        source, request_id = _cause.get()
         self._put(
             Record(
                 type="config_change",
-                source="internal",
+                source=source,
                 status="success",
+                request_id=request_id,
                 metadata={
                     "settings": list(changes.settings),
                     "servers_added": [server.name for server in changes.added],

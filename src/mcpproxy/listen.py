@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mcpproxy.asgi import Headers, respond
+from mcpproxy.asgi import Headers, is_local, respond
 from mcpproxy.config.models import Config, is_loopback
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what is addressed to us."""
-        if scope["type"] != "http":
+        # No web page reaches a unix socket, so there names mean nothing.
+        if scope["type"] != "http" or is_local(scope):
             await self._app(scope, receive, send)
             return
         headers = Headers(scope)

@@ -19,7 +19,7 @@ from mcpproxy.access.identify import Gate, Identity, Unidentified
 from mcpproxy.agent.lane import Arrived, Lane
 from mcpproxy.agent.sdk import MARK, AgentServer, Placeholders
 from mcpproxy.agent.sessions import Session, Sessions
-from mcpproxy.asgi import BodyTooLarge, BodyTooSlow, Gone, Headers, read_body, replay, respond
+from mcpproxy.asgi import BodyTooLarge, BodyTooSlow, Gone, Headers, is_local, read_body, replay, respond
 from mcpproxy.calls.model import Caller
 from mcpproxy.config.models import Config
 
@@ -105,10 +105,14 @@ class HttpFace:
         headers = Headers(scope)
         try:
             identity = self._gate.identify(
-                headers.get(b"authorization"), headers.get(b"x-api-key"), required=self._auth_required()
+                headers.get(b"authorization"),
+                headers.get(b"x-api-key"),
+                required=self._auth_required(),
+                local=is_local(scope),
             )
         except Unidentified as error:
-            await respond(send, 401, {"error": str(error)}, ((b"www-authenticate", b'Bearer realm="mcpproxy"'),))
+            challenge = ((b"www-authenticate", b'Bearer realm="mcpproxy"'),) if error.status == 401 else ()
+            await respond(send, error.status, {"error": str(error)}, challenge)
             return
         body = b""
         if scope["method"] == "POST":
@@ -174,6 +178,13 @@ class HttpFace:
         elif session is not None and (writer.status == 404 or (scope["method"] == "DELETE" and writer.status == 200)):
             self._forget(session)
         self._lane.learn(headers, body, writer.status)
+
+    async def close_sessions(self, owner: str) -> None:
+        """End every session of a caller that is no longer let in."""
+        for session in self.sessions:
+            if session.owner == owner:
+                self._forget(session)
+                await self._delete(session)
 
     def _forget(self, session: Session) -> None:
         self.sessions.forget(session.id)

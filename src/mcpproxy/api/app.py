@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
+from fastapi import APIRouter, Depends, FastAPI
 
 import mcpproxy
-from mcpproxy.access.identify import Unidentified
-from mcpproxy.activity.record import new_id
-from mcpproxy.api import envelope, servers, status, tools
-from mcpproxy.api.services import Services
-from mcpproxy.asgi import BodyTooLarge, BodyTooSlow, Gone, Headers, read_body, replay, respond
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
+from mcpproxy.api import activity, config, docs, events, metrics, servers, status, tokens, tools
+from mcpproxy.api.door import Door
+from mcpproxy.api.envelope import FAILURES
+from mcpproxy.api.errors import answer_errors
+from mcpproxy.api.routes import Routes
+from mcpproxy.api.schema import complete
+from mcpproxy.api.services import AllTurns, Services, operator
 
 PREFIX = "/api/v1"
+METRICS = "/metrics"
+
+_ROUTERS: tuple[APIRouter, ...] = (
+    status.router,
+    servers.router,
+    activity.router,
+    events.router,
+    tokens.router,
+    config.router,
+)
+_DESCRIPTION = """One MCP endpoint in front of all your MCP servers.
+
+Send the API key as X-API-Key or as Authorization: Bearer. An agent token does for finding and calling tools.
+
+Every answer is {"success": true, "data", "request_id"}, or {"success": false, "error": {"code", "message"},
+"request_id"}. The request_id is the X-Request-Id that you sent, and stands on the records of what was done."""
 
 
 def build(services: Services) -> Door:
@@ -27,60 +37,21 @@ def build(services: Services) -> Door:
     app = FastAPI(
         title="mcpproxy",
         version=mcpproxy.__version__,
-        description="One MCP endpoint in front of all your MCP servers.",
-        openapi_url=f"{PREFIX}/openapi.json",
+        description=_DESCRIPTION,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        responses=envelope.FAILURES,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.services = services
-    for module in (status, servers, tools):
-        app.include_router(module.router, prefix=PREFIX)
-    app.add_exception_handler(envelope.ApiError, envelope.on_api_error)
-    app.add_exception_handler(RequestValidationError, envelope.on_invalid)
-    app.add_exception_handler(HTTPException, envelope.on_http_error)
-    app.add_exception_handler(Exception, envelope.on_crash)
-    return Door(app, services)
-
-
-class Door:
-    """Names every request, bounds its body, and lets in whoever has a key."""
-
-    def __init__(self, app: FastAPI, services: Services) -> None:
-        self._app = app
-        self._services = services
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        headers = Headers(scope)
-        request_id = headers.request_id() or new_id()
-        scope["mcpproxy.request_id"] = request_id
-        named = (b"x-request-id", request_id.encode())
-
-        async def send_named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), named]}
-            await send(message)
-
-        try:
-            scope["mcpproxy.identity"] = self._services.gate.identify(
-                headers.get(b"authorization"), headers.get(b"x-api-key"), required=True
-            )
-            if scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
-                limit = self._services.loaded().config.max_request_bytes
-                receive = replay(await read_body(receive, headers, limit), receive)
-        except Unidentified as error:
-            await _turn_away(send_named, 401, str(error), request_id)
-        except (BodyTooLarge, BodyTooSlow) as error:
-            await _turn_away(send_named, error.status, str(error), request_id)
-        except Gone:
-            return
-        else:
-            await self._app(scope, receive, send_named)
-
-
-async def _turn_away(send: Any, status_code: int, message: str, request_id: str) -> None:
-    code = {401: "UNAUTHORIZED", 408: "TOO_SLOW", 413: "TOO_LARGE"}[status_code]
-    body = {"success": False, "error": {"code": code, "message": message}, "request_id": request_id}
-    headers = ((b"www-authenticate", b'Bearer realm="mcpproxy"'),) if status_code == 401 else ()
-    await respond(send, status_code, msgspec.to_builtins(body), headers)
+    app.state.turns = AllTurns.fresh()
+    for router in _ROUTERS:
+        app.include_router(router, prefix=PREFIX, responses=FAILURES, dependencies=[Depends(operator)])
+    app.include_router(tools.router, prefix=PREFIX, responses=FAILURES)
+    document = complete(app.openapi())
+    app.include_router(docs.router_for(document), prefix=PREFIX, dependencies=[Depends(operator)])
+    app.add_api_route(METRICS, metrics.metrics, include_in_schema=False, dependencies=[Depends(operator)])
+    answer_errors(app)
+    unlisted = (METRICS, f"{PREFIX}/openapi.json", f"{PREFIX}/docs")
+    return Door(app, Routes(document, unlisted), services)

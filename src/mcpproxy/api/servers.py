@@ -9,25 +9,37 @@ import msgspec
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from msgspec import structs
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, Field
 
+from mcpproxy.activity.record import Record
 from mcpproxy.agent.tools import describe
-from mcpproxy.api.envelope import ApiError, Ok, ok, raw_ok
-from mcpproxy.api.services import Services, operator, services
+from mcpproxy.api.changes import change, document, invalid, unmasked
+from mcpproxy.api.envelope import ApiError, Ok, bad_field, ok, raw_ok, request_id
+from mcpproxy.api.schema import json_body
+from mcpproxy.api.services import Rooms, Services, source
 from mcpproxy.api.tools import ToolList
 from mcpproxy.config.errors import ConfigError
 from mcpproxy.config.load import parse
-from mcpproxy.config.mask import masked, unmask
+from mcpproxy.config.mask import masked
 from mcpproxy.config.models import Server, plain
-from mcpproxy.config.write import remove_server, set_server
+from mcpproxy.config.write import merge_settings, remove_server, set_server
+from mcpproxy.upstream.oauth import LoginFailed
 from mcpproxy.upstream.server import Upstream
 
-router = APIRouter(prefix="/servers", tags=["servers"], dependencies=[Depends(operator)])
+router = APIRouter(prefix="/servers", tags=["servers"])
 
-Rooms = Annotated[Services, Depends(services)]
 State = Literal[
     "disconnected", "connecting", "ready", "needs_login", "backing_off", "disabled", "quarantined", "failed"
 ]
+Body = Annotated[dict[str, Any], Depends(document)]
+
+_ENTRY = {"name": "files", "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv/docs"]}
+_CHANGES = {
+    "enable": {"enabled": True},
+    "disable": {"enabled": False},
+    "quarantine": {"quarantined": True},
+    "approve": {"quarantined": False},
+}
 
 
 class ServerView(BaseModel):
@@ -35,36 +47,23 @@ class ServerView(BaseModel):
 
     name: str
     state: State
-    reason: str | None = None
-    protocol: Literal["stdio", "http", "sse"] | None = None
+    reason: str | None = Field(default=None, description="Why it is in that state, and what to do")
+    protocol: Literal["stdio", "http", "sse"] | None = Field(default=None, description="Absent until it is known")
     tools: int
-    stale: bool = False
+    stale: bool = Field(description="Whether the tools are the last known ones: the server is away")
     since: datetime
     retry_at: datetime | None = None
     login_url: str | None = None
     protocol_version: str | None = None
     server_version: str | None = None
-    config: dict[str, Any]
+    config: dict[str, Any] = Field(description="Its entry in the configuration, secrets hidden")
+    warnings: list[str] | None = Field(default=None, description="Remarks on the entry that was sent")
 
 
 class ServerList(BaseModel):
     """Every configured server."""
 
     servers: list[ServerView]
-
-
-class ServerBody(BaseModel):
-    """A server's entry, as it stands in the configuration file."""
-
-    model_config = ConfigDict(extra="allow")
-
-    name: str
-
-
-class ServerPatch(BaseModel):
-    """The keys to change; null takes one out."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class ServerLogs(BaseModel):
@@ -79,28 +78,35 @@ class LoginLink(BaseModel):
     login_url: str
 
 
+class Removed(BaseModel):
+    """The server that is gone."""
+
+    name: str
+
+
 class Done(BaseModel):
-    """What was done to which server."""
+    """The server and the state that it has now."""
 
     name: str
     state: State
 
 
-def _view(rooms: Services, upstream: Upstream) -> ServerView:
+def _view(rooms: Services, upstream: Upstream, warnings: tuple[str, ...] = ()) -> ServerView:
     listing = rooms.house.catalog.snapshot.listings.get(upstream.name)
     return ServerView(
         name=upstream.name,
         state=upstream.state.value,
-        reason=upstream.reason or None,
+        reason=rooms.house.mask(upstream.reason) or None,
         protocol=upstream.protocol,  # type: ignore[arg-type]
         tools=len(listing.tools) if listing is not None else 0,
         stale=listing.stale if listing is not None else False,
         since=datetime.fromtimestamp(upstream.since, UTC),
         retry_at=datetime.fromtimestamp(upstream.retry_at, UTC) if upstream.retry_at is not None else None,
         login_url=upstream.login_link,
-        protocol_version=listing.protocol_version or None if listing is not None else None,
-        server_version=listing.server_version or None if listing is not None else None,
+        protocol_version=(listing.protocol_version or None) if listing is not None else None,
+        server_version=(listing.server_version or None) if listing is not None else None,
         config=masked(upstream.server),
+        warnings=list(warnings) or None,
     )
 
 
@@ -111,28 +117,51 @@ def _find(rooms: Services, name: str) -> Upstream:
     return upstream
 
 
+def _configured(rooms: Services, name: str) -> Upstream:
+    """A server that stands in the file, and can be changed there."""
+    upstream = _find(rooms, name)
+    if all(server.name != name for server in rooms.loaded().config.servers):
+        raise ApiError(409, f"{name!r} is built in: it does not stand in the configuration file.")
+    return upstream
+
+
+def _parsed(entry: dict[str, Any]) -> tuple[Server, tuple[str, ...]]:
+    """A server's entry, checked like the configuration file, and the remarks on it."""
+    try:
+        config, warnings = parse({"mcpServers": [entry]})
+    except ConfigError as error:
+        raise invalid(error) from None
+    return config.servers[0], warnings
+
+
 @router.get("", response_model=Ok[ServerList], response_model_exclude_none=True)
 async def list_servers(request: Request, rooms: Rooms) -> dict[str, Any]:
     """Every configured server and its state."""
     return ok(request, ServerList(servers=[_view(rooms, upstream) for upstream in rooms.house.pool]))
 
 
-@router.post("", response_model=Ok[ServerView], response_model_exclude_none=True, status_code=201)
-async def add_server(request: Request, body: ServerBody, rooms: Rooms) -> dict[str, Any]:
+@router.post(
+    "",
+    response_model=Ok[ServerView],
+    response_model_exclude_none=True,
+    status_code=201,
+    openapi_extra=json_body(Server, "The server's entry, as it would stand in the configuration file", _ENTRY),
+)
+async def add_server(request: Request, body: Body, rooms: Rooms) -> dict[str, Any]:
     """Add a server to the configuration and start it."""
-    if rooms.house.pool.get(body.name) is not None:
-        raise ApiError(409, f"There is a server named {body.name[:64]!r} already.")
-    server = _parsed(body.model_dump(mode="json", exclude_unset=True))
-    await rooms.change_config(lambda document: set_server(document, server))
-    return ok(request, _view(rooms, _find(rooms, body.name)))
+    server, warnings = _parsed(body)
+
+    def add(content: dict[str, Any]) -> None:
+        if any(known.name == server.name for known in (*parse(content)[0].servers, *_held(rooms))):
+            raise ApiError(409, f"There is a server named {server.name!r} already.")
+        set_server(content, server)
+
+    await change(request, rooms, add)
+    return ok(request, _view(rooms, _find(rooms, server.name), warnings))
 
 
-def _parsed(entry: dict[str, Any]) -> Server:
-    """A server's entry, checked like the configuration file."""
-    try:
-        return parse({"mcpServers": [entry]})[0].servers[0]
-    except ConfigError as error:
-        raise ApiError(422, str(error), details={"fields": [problem.path for problem in error.problems]}) from None
+def _held(rooms: Services) -> list[Server]:
+    return [upstream.server for upstream in rooms.house.pool]
 
 
 @router.get("/{name}", response_model=Ok[ServerView], response_model_exclude_none=True)
@@ -141,58 +170,95 @@ async def get_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any
     return ok(request, _view(rooms, _find(rooms, name)))
 
 
-@router.patch("/{name}", response_model=Ok[ServerView], response_model_exclude_none=True)
-async def change_server(request: Request, name: str, body: ServerPatch, rooms: Rooms) -> dict[str, Any]:
-    """Change a server's entry; the server is restarted with it."""
-    upstream = _find(rooms, name)
-    changes = body.model_dump(mode="json", exclude_unset=True)
-    if changes.get("name", name) != name:
-        raise ApiError(422, "name: a server cannot be renamed; add it under the new name and remove the old one.")
-    before, shown = plain(upstream.server), masked(upstream.server)
-    merged = {**before, **unmask(changes, before, shown)}
-    server = _parsed({key: value for key, value in merged.items() if value is not None})
-    await rooms.change_config(lambda document: set_server(document, server))
-    return ok(request, _view(rooms, _find(rooms, name)))
+@router.patch(
+    "/{name}",
+    response_model=Ok[ServerView],
+    response_model_exclude_none=True,
+    openapi_extra=json_body(
+        None, "The keys to change; null takes one out, *** leaves a secret as it is", {"enabled": False}
+    ),
+)
+async def change_server(request: Request, name: str, body: Body, rooms: Rooms) -> dict[str, Any]:
+    """Change a server's entry; the server is started anew with it."""
+    upstream = _configured(rooms, name)
+    if body.get("name", name) != name:
+        raise bad_field("name", "a server cannot be renamed; add it under the new name and remove the old one")
+    entry = plain(upstream.server)
+    merge_settings(entry, unmasked(body, entry, masked(upstream.server)))
+    server, warnings = _parsed(entry)
+    await change(request, rooms, lambda content: set_server(content, server))
+    return ok(request, _view(rooms, _find(rooms, name), warnings))
 
 
-@router.delete("/{name}", response_model=Ok[dict[str, str]])
+@router.delete("/{name}", response_model=Ok[Removed])
 async def delete_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
     """Take a server out of the configuration and stop it. What was approved of it is remembered."""
-    _find(rooms, name)
-    await rooms.change_config(lambda document: _remove(document, name))
-    return ok(request, {"name": name})
+    _configured(rooms, name)
+    await change(request, rooms, lambda content: _remove(content, name))
+    return ok(request, Removed(name=name))
 
 
-def _remove(document: dict[str, Any], name: str) -> None:
-    if not remove_server(document, name):
-        raise ApiError(409, f"{name!r} does not stand in the configuration file, so it cannot be taken out of it.")
+def _remove(content: dict[str, Any], name: str) -> None:
+    if not remove_server(content, name):
+        raise ApiError(404, f"There is no server named {name[:64]!r}.")
+
+
+async def _switch(request: Request, rooms: Services, name: str, action: str) -> dict[str, Any]:
+    server = structs.replace(_configured(rooms, name).server, **_CHANGES[action])
+    await change(request, rooms, lambda content: set_server(content, server))
+    return ok(request, Done(name=name, state=_find(rooms, name).state.value))
+
+
+@router.post("/{name}/enable", response_model=Ok[Done])
+async def enable_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+    """Start a server and let its tools be used."""
+    return await _switch(request, rooms, name, "enable")
+
+
+@router.post("/{name}/disable", response_model=Ok[Done])
+async def disable_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+    """Stop a server and take its tools away, until it is enabled again."""
+    return await _switch(request, rooms, name, "disable")
+
+
+@router.post("/{name}/quarantine", response_model=Ok[Done])
+async def quarantine_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+    """Stop a server until it is approved."""
+    return await _switch(request, rooms, name, "quarantine")
+
+
+@router.post("/{name}/approve", response_model=Ok[Done])
+async def approve_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+    """Let a quarantined server run."""
+    return await _switch(request, rooms, name, "approve")
+
+
+@router.post("/{name}/restart", response_model=Ok[Done])
+async def restart_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+    """Drop a server's connection, or end its process, and start it anew."""
+    upstream = _find(rooms, name)
+    await rooms.house.journal.write(
+        Record(
+            type="server_change",
+            source=source(request),
+            server_name=name,
+            status="success",
+            request_id=request_id(request),
+            metadata={"change": "restarted"},
+        )
+    )
+    await upstream.restart()
+    return ok(request, Done(name=name, state=upstream.state.value))
 
 
 @router.post("/{name}/login", response_model=Ok[LoginLink])
 async def log_in(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
     """Start a login and get the link for a person to open."""
     _find(rooms, name)
-    return ok(request, LoginLink(login_url=await rooms.begin_login(name)))
-
-
-@router.post("/{name}/{action}", response_model=Ok[Done])
-async def act(
-    request: Request, name: str, action: Literal["enable", "disable", "restart", "quarantine", "approve"], rooms: Rooms
-) -> dict[str, Any]:
-    """Enable, disable, restart, quarantine or approve a server."""
-    upstream = _find(rooms, name)
-    if action == "restart":
-        await upstream.restart()
-    else:
-        changes = {
-            "enable": {"enabled": True},
-            "disable": {"enabled": False},
-            "quarantine": {"quarantined": True},
-            "approve": {"quarantined": False},
-        }[action]
-        server = structs.replace(upstream.server, **changes)
-        await rooms.change_config(lambda document: set_server(document, server))
-    return ok(request, Done(name=name, state=_find(rooms, name).state.value))
+    try:
+        return ok(request, LoginLink(login_url=await rooms.begin_login(name)))
+    except LoginFailed as error:
+        raise ApiError(409, rooms.house.mask(str(error))) from None
 
 
 @router.get("/{name}/tools", response_model=Ok[ToolList])
@@ -207,7 +273,10 @@ async def server_tools(request: Request, name: str, rooms: Rooms) -> Response:
 
 @router.get("/{name}/logs", response_model=Ok[ServerLogs])
 async def server_logs(
-    request: Request, name: str, rooms: Rooms, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+    request: Request,
+    name: str,
+    rooms: Rooms,
+    limit: Annotated[int, Query(ge=1, le=1000, description="How many of the last lines")] = 200,
 ) -> dict[str, Any]:
     """The last lines that a server wrote to stderr, and our remarks on it."""
     return ok(request, ServerLogs(lines=_find(rooms, name).log.lines[-limit:]))

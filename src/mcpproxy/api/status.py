@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 import mcpproxy
 from mcpproxy.api.envelope import Ok, ok
-from mcpproxy.api.services import Services, services
+from mcpproxy.api.services import Rooms
 from mcpproxy.upstream.server import State
 
 router = APIRouter(tags=["status"])
@@ -43,10 +43,11 @@ class Status(BaseModel):
 
 
 @router.get("/status", response_model=Ok[Status], response_model_exclude_none=True)
-async def status(request: Request, rooms: Annotated[Services, Depends(services)]) -> dict[str, Any]:
+async def get_status(request: Request, rooms: Rooms) -> dict[str, Any]:
     """The proxy at a glance."""
     loaded = rooms.loaded()
     states = [upstream.state for upstream in rooms.house.pool]
+    error = rooms.config_error()
     return ok(
         request,
         Status(
@@ -58,7 +59,7 @@ async def status(request: Request, rooms: Annotated[Services, Depends(services)]
             config=ConfigStatus(
                 path=str(loaded.path),
                 loaded_at=datetime.fromtimestamp(rooms.loaded_at(), UTC),
-                error=rooms.config_error(),
+                error=rooms.house.mask(error) if error is not None else None,
             ),
         ),
     )

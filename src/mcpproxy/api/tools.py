@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from msgspec import Raw
+from msgspec import Meta, Raw, field, structs
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcpproxy.agent.descriptions import REMOVED_CALL_TOOL
 from mcpproxy.agent.tools import describe
-from mcpproxy.api.envelope import ApiError, Failure, Ok, raw_ok, request_id
-from mcpproxy.api.services import Services, identity, services
-from mcpproxy.calls.model import Asked, Call, Caller
+from mcpproxy.api.envelope import ApiError, Failure, Ok, bad_field, raw_ok
+from mcpproxy.api.schema import json_body
+from mcpproxy.api.services import RequestId, Rooms, caller, identity
+from mcpproxy.asgi import Gone
+from mcpproxy.calls import result
+from mcpproxy.calls.model import Asked, Call, Reply
+from mcpproxy.policy.operations import OperationType
 from mcpproxy.policy.verdict import Code, Refusal
+
+if TYPE_CHECKING:
+    from mcpproxy.calls.pipeline import Pipeline
 
 router = APIRouter(tags=["tools"])
 
@@ -34,18 +42,20 @@ _STATUS: dict[Code, int] = {
 }
 """Every other refusal is one of policy: 403."""
 
+CallWith = Literal["call_tool_read", "call_tool_write", "call_tool_destructive"]
+
 
 class ToolEntry(BaseModel):
     """One tool."""
 
-    model_config = ConfigDict(extra="allow")
-
-    name: str
+    name: str = Field(examples=["github:create_issue"])
+    title: str | None = None
     description: str
     server: str
     annotations: dict[str, Any]
-    call_with: Literal["call_tool_read", "call_tool_write", "call_tool_destructive"]
+    call_with: CallWith
     inputSchema: dict[str, Any]
+    outputSchema: dict[str, Any] | None = None
 
 
 class ToolList(BaseModel):
@@ -55,15 +65,45 @@ class ToolList(BaseModel):
     total: int
 
 
-class CallRequest(BaseModel):
+class FoundTool(BaseModel):
+    """One hit; where the budget of the answer has no room for its schema, it has a signature instead."""
+
+    name: str
+    score: float = Field(ge=0, le=1)
+    description: str
+    annotations: dict[str, Any]
+    call_with: CallWith
+    server: str | None = None
+    inputSchema: dict[str, Any] | None = None
+    signature: str | None = None
+
+
+class FoundTools(BaseModel):
+    """What `retrieve_tools` answers."""
+
+    model_config = ConfigDict(extra="allow")
+
+    tools: list[FoundTool]
+    query: str
+    total: int
+    usage_instructions: str
+
+
+def _object(description: str) -> Meta:
+    return Meta(description=description, extra_json_schema={"type": ["object", "null"]})
+
+
+class CallRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A call of one tool."""
 
-    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Meta(description="The tool's `server:tool` name")]
+    variant: Annotated[OperationType, Meta(description="The kind of operation that is meant")]
+    arguments: Annotated[Raw, _object("As the tool's inputSchema says")] = field(default_factory=lambda: Raw(b"null"))
+    intent: Annotated[Any, _object("operation_type, data_sensitivity and reason, all of them optional")] = None
 
-    name: str = Field(description="The tool's `server:tool` name", examples=["demo:list_notes"])
-    variant: Literal["read", "write", "destructive"] = Field(description="The kind of operation that is meant")
-    arguments: dict[str, Any] | None = None
-    intent: dict[str, Any] | None = Field(default=None, description="operation_type, data_sensitivity, reason")
+
+class _Refused(msgspec.Struct):
+    error: Refusal
 
 
 class CallResult(BaseModel):
@@ -75,13 +115,11 @@ class CallResult(BaseModel):
     isError: bool = False
 
 
-class _RawCall(msgspec.Struct):
-    arguments: Raw = Raw(b"")
-
-
 @router.get("/tools", response_model=Ok[ToolList])
 async def list_tools(
-    request: Request, rooms: Annotated[Services, Depends(services)], server: str | None = None
+    request: Request,
+    rooms: Rooms,
+    server: Annotated[str | None, Query(description="Only the tools of this server")] = None,
 ) -> Response:
     """Every tool that this key may see."""
     scope = identity(request).scope
@@ -89,14 +127,39 @@ async def list_tools(
     tools = [
         describe(tool, config)
         for tool in rooms.house.catalog.snapshot.tools.values()
-        if scope.sees_tool(tool.server, tool.name) and server in (None, tool.server)
+        if scope.sees_tool(tool.server, tool.name) and server in (None, "", tool.server)
     ]
     return raw_ok(request, msgspec.json.encode({"tools": tools, "total": len(tools)}))
+
+
+@router.get("/tools/search", response_model=Ok[FoundTools])
+async def search_tools(
+    request: Request,
+    rooms: Rooms,
+    named: RequestId,
+    q: Annotated[str, Query(min_length=1, max_length=10_000, description="What the tool should do")],
+    limit: Annotated[int | None, Query(ge=1, le=100, description="Default: `tools_limit`")] = None,
+) -> Response:
+    """The tools that fit a question, best first: the same search as retrieve_tools."""
+    asked = msgspec.json.encode({"query": q, "limit": limit})
+    found = result.view(await rooms.dispatch("retrieve_tools", asked, caller(request), named, None))
+    if found.is_error:
+        raise _refused(msgspec.json.decode(found.structured_content, type=_Refused).error)
+    return raw_ok(request, bytes(found.structured_content))
+
+
+_EXAMPLE = {
+    "name": "demo:search_notes",
+    "variant": "read",
+    "arguments": {"query": "milk"},
+    "intent": {"reason": "test"},
+}
 
 
 @router.post(
     "/tools/call",
     response_model=Ok[CallResult],
+    openapi_extra=json_body(CallRequest, "The tool, the kind of operation that is meant, and its arguments", _EXAMPLE),
     responses={
         status: {"model": Failure, "description": text}
         for status, text in {
@@ -106,34 +169,58 @@ async def list_tools(
         }.items()
     },
 )
-async def call_tool(request: Request, body: CallRequest, rooms: Annotated[Services, Depends(services)]) -> Response:
+async def call_tool(request: Request, rooms: Rooms, named: RequestId) -> Response:
     """Call a tool. Checked and recorded exactly like an agent's call."""
-    who = identity(request)
-    raw = msgspec.json.decode(await request.body(), type=_RawCall)
-    arguments = bytes(raw.arguments)
-    call = Call(
-        body.variant,
-        Asked(name=body.name, args=arguments if body.arguments is not None else None, intent=body.intent),
-        Caller(
-            source="cli" if request.headers.get("x-mcpproxy-client") == "cli" else "api",
-            key=who.key,
-            scope=who.scope,
-            admin=who.admin,
-            client_name=request.headers.get("user-agent"),
-        ),
-        request_id=request_id(request),
-        config=rooms.loaded().config,
-    )
+    try:
+        body = msgspec.json.decode(await request.body(), type=CallRequest)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise _not_a_call(error) from None
     if body.name == "call_tool":
         raise ApiError(404, REMOVED_CALL_TOOL, "UNKNOWN_TOOL")
-    reply = await rooms.pipeline.run(call)
+    arguments = bytes(body.arguments)
+    call = Call(
+        body.variant,
+        Asked(name=body.name, args=None if arguments == b"null" else arguments, intent=body.intent),
+        caller(request),
+        request_id=named,
+        # Texts are cut to spare a model's context, and the rest is read by a tool that is not to be had here.
+        config=structs.replace(rooms.loaded().config, tool_response_limit=0),
+    )
+    reply = await _unless_gone(request, rooms.pipeline, call)
     if reply.refusal is not None:
         raise _refused(reply.refusal)
     return raw_ok(request, reply.result)
 
 
+def _not_a_call(error: Exception) -> ApiError:
+    """What is wrong with the body, in the words of its reader: `Expected … - at `$.variant``."""
+    what, _, place = str(error).partition(" - at `$")
+    field = place.strip("`.") or "body"
+    allowed = ["read", "write", "destructive"] if field == "variant" else None
+    return bad_field(field, f"{what}; use {', '.join(allowed)}" if allowed else what[:500], allowed)
+
+
+async def _unless_gone(request: Request, pipeline: Pipeline, call: Call) -> Reply:
+    """What the call comes to; it is ended where its client leaves."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    running, leaving = asyncio.create_task(pipeline.run(call)), asyncio.create_task(left())
+    try:
+        await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done():
+            raise Gone
+        return running.result()
+    finally:
+        leaving.cancel()
+        running.cancel()
+        await asyncio.wait({running})
+
+
 def _refused(refusal: Refusal) -> ApiError:
-    details = msgspec.to_builtins(msgspec.json.decode(msgspec.json.encode(refusal.details)))
-    busy = bool(refusal.details.get("shed"))
-    status = 429 if busy else _STATUS.get(refusal.code, 403)
-    return ApiError(status, refusal.message, refusal.code, details, retry_after=1 if busy else None)
+    shed = bool(refusal.details.get("shed"))
+    status = 429 if shed else _STATUS.get(refusal.code, 403)
+    headers = {"Retry-After": "1"} if shed else None
+    return ApiError(status, refusal.message, refusal.code, refusal.details, headers)

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from mcpproxy.activity.journal import RecordFailed
 from mcpproxy.calls import after, before, records, result
+from mcpproxy.calls.meter import Meter
 from mcpproxy.calls.model import Reply
 from mcpproxy.policy.verdict import Refusal
 
 if TYPE_CHECKING:
+    from mcpproxy.activity.record import Status
     from mcpproxy.calls.house import House
     from mcpproxy.calls.model import Call
+    from mcpproxy.calls.tracing import Tracing
 
 STAGES = (
     before.resolve,
@@ -35,13 +38,20 @@ class Pipeline:
     def __init__(self, house: House) -> None:
         self._house = house
         self.in_flight = 0
+        self.meter = Meter()
+        self.tracing: Tracing | None = None
 
     async def run(self, call: Call) -> Reply:
         """Make one call; what it comes to is on record before this returns."""
+        tracing = self.tracing
+        return await (self._run(call) if tracing is None else tracing.call(call, self._run(call)))
+
+    async def _run(self, call: Call) -> Reply:
         self.in_flight += 1
         try:
             refusal = await self._stages(call)
         except asyncio.CancelledError:
+            self.meter.add(call, self._house, "interrupted")
             await asyncio.shield(self._interrupted(call))
             raise
         else:
@@ -50,17 +60,21 @@ class Pipeline:
             self.in_flight -= 1
 
     async def _stages(self, call: Call) -> Refusal | None:
+        tracing = self.tracing
         for stage in STAGES:
-            refusal = await stage(call, self._house)
+            work = stage(call, self._house)
+            refusal = await (work if tracing is None else tracing.step(stage.__name__, work))
             if refusal is not None:
                 return refusal
         return None
 
     async def _close(self, call: Call, refusal: Refusal | None) -> Reply:
+        work, tracing = records.close_record(call, self._house, refusal), self.tracing
         try:
-            await records.close_record(call, self._house, refusal)
+            await (work if tracing is None else tracing.step("close_record", work))
         except RecordFailed as error:
             refusal = records.unrecorded(call, error)
+        self.meter.add(call, self._house, _status(call, refusal))
         if refusal is not None:
             return Reply(result.refused(refusal), refusal)
         return Reply(call.result)
@@ -70,3 +84,9 @@ class Pipeline:
             await records.close_interrupted(call, self._house)
         except RecordFailed:
             return  # whoever waited is gone; the journal itself has said that it cannot write
+
+
+def _status(call: Call, refusal: Refusal | None) -> Status:
+    if refusal is not None:
+        return records.status_of(refusal)
+    return "error" if call.view is not None and call.view.is_error else "success"
