@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcpproxy.calls import result
 from mcpproxy.calls.before import not_ready
 from mcpproxy.outputs.apart import is_heavy
-from mcpproxy.outputs.check import check
+from mcpproxy.outputs.check import block_message, check
 from mcpproxy.outputs.cut import cut
 from mcpproxy.outputs.schema import CompiledSchema
 from mcpproxy.policy.quoting import quoted_name
@@ -109,8 +109,7 @@ async def check_output(call: Call, house: House) -> Refusal | None:
     call.findings["output_validation"] = verdict.details()
     name = quoted_name(call.tool.id)
     if verdict.action == "block":
-        message = f"Output validation failed for '{name}': {verdict.for_agent}"
-        return Refusal("OUTPUT_INVALID", message, {"tool": name})
+        return Refusal("OUTPUT_INVALID", block_message(name, verdict), {"tool": name})
     warning = f"Output validation failed for '{name}': {verdict.for_record}"
     call.warnings.append(warning)
     log.warning("%s", warning)

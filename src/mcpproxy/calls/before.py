@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcpproxy.config.models import OutputValidation
+from mcpproxy.outputs.apart import is_heavy
 from mcpproxy.outputs.schema import CompiledSchema
 from mcpproxy.policy.access import check_access, unknown_server, unknown_tool
 from mcpproxy.policy.annotations import check_annotations
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN_SCHEMA = 16_384
+_LIMITS = OutputValidation(max_depth=500)
+"""Arguments are bounded by the request; only their depth is left to say."""
 
 
 async def resolve(call: Call, house: House) -> Refusal | None:
@@ -131,10 +136,10 @@ async def arguments(call: Call, house: House) -> Refusal | None:
         call.arguments = asked.args_json.encode(errors="surrogatepass") if asked.args_json.strip() else b"{}"
     elif asked.args is not None:
         call.arguments = asked.args
-    return _check(call)
+    return await _check(call, house)
 
 
-def _check(call: Call) -> Refusal | None:
+async def _check(call: Call, house: House) -> Refusal | None:
     assert call.plan is not None and call.tool is not None
     try:
         value = msgspec.json.decode(call.arguments)
@@ -143,7 +148,12 @@ def _check(call: Call) -> Refusal | None:
     if not isinstance(value, dict):
         return _invalid(f"The arguments must be a JSON object, not {json_type(value)}.")
     schema = call.plan.input_schema
-    findings = schema.violations(value) if isinstance(schema, CompiledSchema) else None
+    if not isinstance(schema, CompiledSchema):
+        return None
+    if is_heavy(schema, len(call.arguments)):
+        findings = await asyncio.to_thread(house.apart.look, call.arguments, schema, _LIMITS)
+    else:
+        findings = schema.violations(value)
     if not findings:
         return None
     details: dict[str, Any] = {
