@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
 Output = Literal["table", "json", "yaml"]
-OUTPUTS: tuple[Output, ...] = get_args(Output)
-LEVELS = ("debug", "info", "warning", "error")
-_VALUED = {
+OUTPUTS: Final[tuple[Output, ...]] = get_args(Output)
+LEVELS: Final = ("debug", "info", "warning", "error")
+_VALUED: Final = {
     "--config": "config",
     "--data-dir": "data_dir",
     "-o": "output",
     "--output": "output",
     "--log-level": "log_level",
 }
+COMMON: Final = (
+    ("--config FILE", "The configuration file. Default: $MCPPROXY_CONFIG, then ~/.mcpproxy/mcp_config.json."),
+    ("--data-dir DIR", "Where the database, keys and logs are. Default: $MCPPROXY_DATA, then ~/.mcpproxy."),
+    ("-o, --output table|json|yaml", "How to print the answer. Default: table."),
+    ("--json", "The same as -o json."),
+    ("--log-level debug|info|warning|error", "What to log on stderr."),
+)
+"""The same, for help and manual; they are accepted before and after the command."""
 
 
 class UsageError(Exception):
@@ -46,7 +54,7 @@ def split(argv: Sequence[str]) -> tuple[Options, list[str]]:
         if word == "--":
             rest += [word, *words]
             break
-        name, has_value, value = word.partition("=")
+        name, has_value, value = _parted(word)
         if word == "--json":
             found["output"] = "json"
         elif name in _VALUED:
@@ -58,6 +66,13 @@ def split(argv: Sequence[str]) -> tuple[Options, list[str]]:
         else:
             rest.append(word)
     return _checked(found), rest
+
+
+def _parted(word: str) -> tuple[str, bool, str]:
+    if word.startswith("-o") and len(word) > 2:  # -ojson
+        return "-o", True, word[2:].removeprefix("=")
+    name, equals, value = word.partition("=")
+    return name, bool(equals), value
 
 
 def _checked(found: dict[str, str]) -> Options:

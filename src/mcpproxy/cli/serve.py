@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from mcpproxy.cli import errors
+from mcpproxy.cli.errors import INTERRUPTED, PERMISSION, USAGE, Failure
 from mcpproxy.cli.logs import set_up_logging
-from mcpproxy.cli.options import Options, UsageError
-from mcpproxy.config.errors import ConfigAccessError, ConfigError
+from mcpproxy.cli.options import Options
+from mcpproxy.config.errors import ConfigError
 from mcpproxy.config.files import private_dir
 from mcpproxy.config.load import Loaded, create_default, data_dir, load, open_config, parse
 from mcpproxy.config.mask import Masker
@@ -35,27 +35,18 @@ _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def serve(options: Options, *, listen: str | None, stdio: bool, demo: bool) -> None:
     """Run until a signal or, on stdio, until stdin ends."""
-    as_json = options.output == "json"
     with _throw_away(demo) as scratch:
         home = scratch or data_dir(options.data_dir)
+        loaded = _listening(_load(options, scratch), listen, stdio=stdio)
         try:
-            loaded = _listening(_load(options, scratch), listen, stdio=stdio)
             private_dir(home)
-        except UsageError as error:
-            errors.fail(errors.USAGE, str(error), as_json=as_json)
-        except ConfigError as error:
-            errors.fail(errors.CONFIG, str(error), as_json=as_json)
-        except ConfigAccessError as error:
-            errors.fail(errors.PERMISSION, str(error), as_json=as_json)
         except OSError as error:
-            errors.fail(
-                errors.PERMISSION, f"the data directory {home} cannot be used: {error.strerror}", as_json=as_json
-            )
+            raise Failure(PERMISSION, f"the data directory {home} cannot be used: {error.strerror}.") from None
         masker = Masker()
-        set_up_logging(options.log_level or loaded.config.log_level, masker)
+        set_up_logging(options.log_level or loaded.config.log_level, masker.mask)
         for warning in loaded.warnings:
             log.warning("%s", warning)
-        _run(loaded, home, masker, as_json=as_json, demo=demo)
+        _run(loaded, home, masker, demo=demo)
 
 
 @contextlib.contextmanager
@@ -87,53 +78,48 @@ def _listening(loaded: Loaded, listen: str | None, *, stdio: bool) -> Loaded:
     try:
         given, _ = parse({"listen": listen})  # refuses what the file would refuse, in the same words
     except ConfigError as error:
-        raise UsageError(f"--{error.problems[0]}", as_json=False) from None
+        raise Failure(USAGE, f"--{error.problems[0]}") from None
     return structs.replace(loaded, config=structs.replace(loaded.config, listen=given.listen))
 
 
-def _run(loaded: Loaded, home: Path, masker: Masker, *, as_json: bool, demo: bool) -> None:
-    from mcpproxy.listen import CannotListen, PortInUse, address_of, open_socket
+def _run(loaded: Loaded, home: Path, masker: Masker, *, demo: bool) -> None:
+    from mcpproxy.listen import address_of, open_socket
 
-    try:
-        sockets = [open_socket(loaded.config.listen)] if loaded.config.listen else []
-    except PortInUse as error:
-        errors.fail(errors.PORT_IN_USE, str(error), as_json=as_json)
-    except CannotListen as error:
-        errors.fail(errors.FAILED, str(error), as_json=as_json)
+    sockets = [open_socket(loaded.config.listen)] if loaded.config.listen else []
 
     import uvloop
 
     from mcpproxy.app import App, demo_server
-    from mcpproxy.storage.errors import StorageError
 
     address = address_of(sockets[0]) if sockets else None
     app = App(loaded, home, masker, address=address, extra=(demo_server(),) if demo else ())
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(app, sockets, demo=demo))
-    except StorageError as error:
-        errors.fail(errors.DATABASE, str(error), as_json=as_json)
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
 
 
 async def _serve(app: App, sockets: list[socket.socket], *, demo: bool) -> None:
     from mcpproxy.listen import HostCheck, address_of, serve_http
+    from mcpproxy.local import local_socket
 
-    stopping = _on_signals()
+    stopping = app.stopping
+    _on_signals(stopping)
     async with app.running():
         if not sockets:
             await _until(stopping, app.agent.serve_stdio())
             return
         sys.stdout.write(_welcome(app, address_of(sockets[0]), demo=demo))
         sys.stdout.flush()
-        await serve_http(HostCheck(app, lambda: app.config), sockets, lambda: app.pipeline.in_flight, stopping)
+        with local_socket(app.data_dir) as local:
+            every = [*sockets, *([local] if local is not None else [])]
+            await serve_http(HostCheck(app, lambda: app.config), every, lambda: app.pipeline.in_flight, stopping)
 
 
-def _on_signals() -> asyncio.Event:
-    """An event that a signal to stop sets. A second one ends us at once."""
+def _on_signals(stopping: asyncio.Event) -> None:
+    """Let a signal to stop set the event. A second one ends us at once."""
     loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
     # Started by nohup we are to outlive the terminal.
     signals = [number for number in _STOP if signal.getsignal(number) is not signal.SIG_IGN or number != signal.SIGHUP]
 
@@ -144,7 +130,6 @@ def _on_signals() -> asyncio.Event:
 
     for number in signals:
         loop.add_signal_handler(number, stop)
-    return stopping
 
 
 async def _until(stopping: asyncio.Event, serving: Coroutine[None, None, None]) -> None:

@@ -1,0 +1,52 @@
+"""`mcpproxy status`: is it running, and how is it?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from mcpproxy.cli.examples import examples
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=examples("mcpproxy status", "mcpproxy status -o json"))(status)
+
+
+def status(context: typer.Context) -> None:
+    """Say whether the daemon runs, with what, and what needs you.
+
+    Exit code 7 where no daemon runs.
+    """
+    from mcpproxy.cli.screen import value_of
+
+    session = context.obj
+    daemon = session.need_daemon("status")
+    found = daemon.get("/status")
+    servers = value_of(daemon.get("/servers"))["servers"] if session.options.output == "table" else []
+    session.screen.show(found, lambda: _print(session.screen, value_of(found), servers, daemon.where))
+
+
+def _print(screen: Any, found: dict[str, Any], servers: list[dict[str, Any]], where: str) -> None:
+    from datetime import datetime
+
+    from mcpproxy.cli import looks
+
+    up = datetime.fromisoformat(found["started_at"])
+    counts = found["servers"]
+    config = found["config"]
+    good = counts["ready"] == counts["total"]
+    screen.line(("mcpproxy " + found["version"], "bold"), f" is running since {looks.ago(up.timestamp())} ({where})")
+    screen.line("  endpoint  ", f"http://{found['listen']}/mcp" if found["listen"] else "stdio")
+    screen.line("  servers   ", (f"{counts['ready']} of {counts['total']} ready", "green" if good else "yellow"))
+    screen.line("  tools     ", str(found["tools"]))
+    screen.line("  config    ", config["path"])
+    if config.get("error"):
+        screen.line(
+            "  ", (f"The file has changed and does not load; the old one is in force: {config['error']}", "red")
+        )
+    for server in servers:
+        if server["state"] not in ("ready", "disabled"):
+            reason = f": {server['reason']}" if server.get("reason") else ""
+            screen.line("  ! ", (server["name"], "bold"), f" is {server['state']}{reason}")
