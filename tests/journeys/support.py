@@ -29,6 +29,8 @@ TINY = Path(__file__).with_name("tiny_server.py")
 PATIENCE = 60.0
 """How long anything may take before a journey gives up; far above what it takes, so that a busy machine passes."""
 
+KEY = "journey-" + "0" * 56
+
 Spec = dict[str, Any]
 T = TypeVar("T")
 
@@ -121,7 +123,7 @@ class Proxy:
         self.port = free_port()
         self.config = home / "mcp_config.json"
         self.data = home / "data"
-        self._settings = {"listen": f"127.0.0.1:{self.port}", **settings}
+        self._settings = {"listen": f"127.0.0.1:{self.port}", "api_key": KEY, **settings}
         self._process: subprocess.Popen[bytes] | None = None
         home.mkdir(parents=True, exist_ok=True)
         self.configure(servers or {})
@@ -204,6 +206,12 @@ class Proxy:
             return response.status, response.read().decode()
         finally:
             connection.close()
+
+    def api(self, path: str) -> Any:
+        """What the REST face answers to a GET by the holder of the key."""
+        status, body = self.get(f"/api/v1{path}", {"X-API-Key": KEY})
+        assert status == 200, body
+        return json.loads(body)["data"]
 
     def times_ready(self, server: str) -> int:
         """How often a server became ready so far."""
