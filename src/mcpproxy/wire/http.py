@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 _MAX_ERROR_BODY = 65_536
 _FRUITLESS_RESUMES = 5
 _SHORTEST_PAUSE = 0.1
+_DRAIN_PATIENCE = 1.0
 _SESSION_HEADER = "Mcp-Session-Id"
 _JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
@@ -177,7 +178,9 @@ class HttpChannel(Channel):
             message = envelope.decode_one(body)
             if message.error:
                 error = envelope.error_body(message.error)
-                if status == 400 and self._in_session and _speaks_of_session(error.message):
+                # Without an id it was refused at the door; with one, the call failed, and may have done something.
+                at_the_door = status == 400 and message.id is None
+                if at_the_door and self._in_session and _speaks_of_session(error.message):
                     raise SessionExpired(status, "the server no longer knows our session")
                 raise RpcError(error.code, error.message, error.data)
         raise HttpStatus(status, " ".join(body[:200].decode(errors="replace").split()))
@@ -230,11 +233,19 @@ class HttpChannel(Channel):
         """End the session and drop the pool."""
         ended = self.closed.done()
         self.fail_all("the connection was closed")
-        if self._in_session and not ended:
+        if ended:
+            await self._drain()
+        elif self._in_session:
             with contextlib.suppress(WireError, OSError, TimeoutError):
                 async with asyncio.timeout(1), self._request("DELETE", None, {}):
                     pass
         await self._client.close()
+
+    async def _drain(self) -> None:
+        """Let requests under way hear for themselves what ended the channel: a lost session lets each be sent again."""
+        deadline = asyncio.get_running_loop().time() + _DRAIN_PATIENCE
+        while self.in_flight and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)
 
 
 def _speaks_of_session(message: str) -> bool:
