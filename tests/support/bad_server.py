@@ -154,6 +154,7 @@ def tools_list(request_id: Any, params: dict[str, Any]) -> None:
     at = int(params.get("cursor", 0))
     page = options["pages"][at % len(options["pages"])]
     tools = ",".join(tool if isinstance(tool, str) else json.dumps(tool) for tool in page)
+    tools = tools.replace("$HUGE", "x" * 600_000)  # too long for a command line
     more = ""
     if options["endless"] is not None:
         more = f',"nextCursor":"{at + 1 if options["endless"] == "new" else 1}"'

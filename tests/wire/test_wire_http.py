@@ -267,6 +267,51 @@ def test_a_404_is_an_expired_session_only_where_there_was_one() -> None:
     run(main())
 
 
+def test_a_400_in_words_is_an_expired_session_only_where_the_call_was_refused_at_the_door() -> None:
+    async def main() -> None:
+        refusals: list[tuple[bool, str]] = [
+            (False, "Bad Request: No valid session ID provided"),
+            (True, "the database session was lost half way"),
+            (False, "Bad Request: no such tool"),
+        ]
+
+        def respond(request: web.Request, message: dict[str, Any]) -> web.Response:
+            carried_out, words = refusals.pop(0)
+            error = {"code": -32000, "message": words}
+            return web.json_response({"id": message["id"] if carried_out else None, "error": error}, status=400)
+
+        async with talking(replying(respond)) as channel:
+            await channel.call_raw("initialize", b'{"protocolVersion":"2025-11-25"}', timeout=20)
+            with pytest.raises(SessionExpired):
+                await call(channel)
+            for words in ("half way", "no such tool"):
+                with pytest.raises(RpcError, match=words):
+                    await call(channel)
+
+    run(main())
+
+
+def test_a_listening_stream_that_is_refused_after_it_was_heard_means_a_new_server() -> None:
+    async def main() -> None:
+        upstream = HttpUpstream()
+        upstream.streams = True
+        async with talking(upstream) as channel:
+            await channel.call_raw("initialize", b'{"protocolVersion":"2025-11-25"}', timeout=20)
+            listening = asyncio.create_task(channel.listen())
+            upstream.say.put_nowait(b"retry: 1\n\n")
+            upstream.say.put_nowait(b"")
+
+            async def forget(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+                return web.Response(status=404)
+
+            await until(lambda: len(upstream.seen) > 1)
+            upstream.on["GET"] = forget
+            await listening
+            assert await channel.closed == "the server no longer knows our session"
+
+    run(main())
+
+
 class Keys:
     """Credentials whose next key is better, as long as there is one."""
 
