@@ -23,13 +23,21 @@ Running = Callable[..., AbstractAsyncContextManager[Journal]]
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    # Named by process, so that every room's tests in it share one server. Not under pytest's own folder:
-    # the server runs as another user where the tests run as root, and that user must reach it.
+def start_postgres() -> Callable[[Path], Any]:
+    """Starts a server with its data in this folder.
+
+    Not under pytest's own folder: the server runs as another user where the tests run as root, and must get there.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it remarks on an unset XDG_RUNTIME_DIR
         from pgserver.postgres_server import get_server
-    server = get_server(Path(tempfile.gettempdir()) / f"mcpproxy-pg-{os.getpid()}", cleanup_mode="delete")
+    return lambda folder: get_server(folder, cleanup_mode="delete")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(start_postgres: Callable[[Path], Any]) -> Iterator[str]:
+    # Named by process, so that every room's tests in it share one server.
+    server = start_postgres(Path(tempfile.gettempdir()) / f"mcpproxy-pg-{os.getpid()}")
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")

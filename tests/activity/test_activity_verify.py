@@ -343,6 +343,7 @@ async def test_retention_during_a_verification_is_no_problem(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("setting", ["sqlite"], indirect=True)
 async def test_replicas_with_keys_of_their_own_verify_together(
     postgres_url: str, tmp_path: Path, running: Running, call: Make
 ) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+_RETAKE_TRIES: Final = 10
+_RETAKE_PAUSE_SECONDS: Final = 0.1
 
 
 class Lease(Protocol):
@@ -78,8 +82,12 @@ class SessionLease:
         self.retake(connection, writer)
 
     def retake(self, connection: Any, writer: str) -> bool:
-        """Try to lock; the server may not have noticed yet that the old session is gone."""
-        return bool(connection.execute("SELECT pg_try_advisory_lock(%s)", (_lock_key(writer),)).fetchone()[0])
+        """Lock in the new session, once the server has noticed that the old one is gone."""
+        for _ in range(_RETAKE_TRIES):
+            if connection.execute("SELECT pg_try_advisory_lock(%s)", (_lock_key(writer),)).fetchone()[0]:
+                return True
+            time.sleep(_RETAKE_PAUSE_SECONDS)
+        return False
 
     def is_free(self, connection: Any, writer: str) -> bool:
         """Try the lock until the end of the transaction."""

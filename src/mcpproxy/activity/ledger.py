@@ -179,6 +179,14 @@ class Ledger:
         """Make it last."""
         self._connection.commit()
 
+    def rollback(self) -> bool:
+        """Undo what was not committed; False where the connection is not fit for more."""
+        try:
+            self._connection.rollback()
+        except Exception:
+            return False
+        return True
+
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """Run one statement, with `?` for each value, and give its cursor."""
         return self._connection.execute(statement if self._sqlite else statement.replace("?", "%s"), values)

@@ -170,20 +170,37 @@ class Writer:
 
     def _in_transaction(self, act: Callable[[], None]) -> None:
         """Do it and commit; after an error everything, the chain included, is as it was."""
-        before = self._state
+        before, committing = self._state, False
         try:
-            if self.ledger.connect(self._settings()):
-                before = self._resume()
-            self.ledger.begin()
+            before = self._begin()
             act()
+            committing = True
             self.ledger.commit()
         except BaseException as error:
-            self.ledger.drop()
+            # After a failed commit only a new connection can tell whether it took place.
+            if committing or not self.ledger.rollback():
+                self.ledger.drop()
             self._state = before
             explained = self._storage.explain(error) if isinstance(error, Exception) else error
             if explained is error:
                 raise
             raise explained from error
+
+    def _begin(self) -> _State:
+        """Begin a transaction, on a new connection where the old one was cut while nobody needed it."""
+        if not self.ledger.connect(self._settings()):
+            try:
+                self.ledger.begin()
+            except Exception:
+                if self._storage.dialect == "sqlite":
+                    raise
+                self.ledger.drop()
+                self.ledger.connect(self._settings())
+            else:
+                return self._state
+        state = self._resume()
+        self.ledger.begin()
+        return state
 
     def _resume(self) -> _State:
         """Take up the chain on a new connection. Whether the last commit took place is in the database only."""
