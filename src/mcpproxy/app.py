@@ -116,7 +116,7 @@ class App:
             stack.callback(self.storage.close)
             self.catalog = Catalog(ListingStore(self.storage))
             self.finder = Finder(self.data_dir)
-            stack.callback(self.finder.close)
+            stack.push_async_callback(asyncio.to_thread, self.finder.close)
             self.catalog.watch(self.finder.listed)
             await self.catalog.restore({server.name: server_identity(server) for server in self.servers})
             self.journal = Journal(
@@ -143,7 +143,7 @@ class App:
                 journal=self.journal,
                 mask=self.masker.mask,
             )
-            stack.callback(self._house.apart.close)
+            stack.push_async_callback(asyncio.to_thread, self._house.apart.close)
             self.pipeline = Pipeline(self._house)
             self._telemetry = Telemetry(self.pipeline)
             await self._telemetry.point_at(self.config.otel_endpoint)

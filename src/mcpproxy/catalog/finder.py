@@ -115,7 +115,7 @@ class Finder:
         return await asyncio.get_running_loop().run_in_executor(self._thread, question)
 
     def close(self) -> None:
-        """Stop building and answering."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Stop building and answering. Waits for what is under way: a native library must not lose its thread."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
         if self._made is not None:
             self._made.close()
