@@ -9,6 +9,7 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -117,6 +118,7 @@ class HostCheck:
         return not is_loopback(config.listen) and _is_address(name)
 
 
+@lru_cache(maxsize=256)
 def _hostname(host: str) -> str:
     with contextlib.suppress(ValueError):
         return (urlsplit(f"//{host}").hostname or "").lower()

@@ -13,9 +13,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from msgspec import Raw, Struct
-from ulid import ULID
 
 from mcpproxy.access.identify import Gate, Identity, Unidentified
+from mcpproxy.activity.record import new_id
 from mcpproxy.agent.lane import Arrived, Lane
 from mcpproxy.agent.sdk import MARK, AgentServer, Placeholders
 from mcpproxy.agent.sessions import Session, Sessions
@@ -129,7 +129,7 @@ class HttpFace:
             # Exactly as if the session did not exist.
             await respond(send, 404, _NO_SESSION)
             return
-        request_id = headers.request_id() or str(ULID())
+        request_id = headers.request_id() or new_id()
         arrived = Arrived(headers, body, self._caller(identity, session), request_id, session)
         if session is None:
             await self._serve(arrived, scope, receive, send)

@@ -16,8 +16,8 @@ import msgspec
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from msgspec import Raw, Struct
 from pydantic import ValidationError
-from ulid import ULID
 
+from mcpproxy.activity.record import new_id
 from mcpproxy.calls.model import Caller
 from mcpproxy.wire import envelope
 
@@ -109,7 +109,7 @@ class StdioFace:
         if "io.modelcontextprotocol/protocolVersion" in meta:
             self._modern = True
         caller = Caller(source="mcp", key="stdio", client_name=self._client_name, modern=self._modern)
-        return StdioIncoming(caller, str(ULID()), bytes(params.arguments) or b"{}")
+        return StdioIncoming(caller, new_id(), bytes(params.arguments) or b"{}")
 
 
 def _claim() -> tuple[int, int]:

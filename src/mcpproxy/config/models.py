@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, json
@@ -148,6 +149,7 @@ class Config(Struct, frozen=True, kw_only=True, rename={"servers": "mcpServers"}
         return not is_loopback(self.listen) if self.require_mcp_auth is None else self.require_mcp_auth
 
 
+@lru_cache(maxsize=16)
 def is_loopback(listen: str) -> bool:
     """Whether only this machine can reach the address; true for `""`, which is stdio."""
     import ipaddress  # only some commands ask
