@@ -266,6 +266,18 @@ def test_a_fault_of_our_own_costs_the_attempt_and_not_the_life() -> None:
     run(main())
 
 
+def test_a_listener_that_fails_costs_nothing() -> None:
+    async def main() -> None:
+        def prepare(home: House) -> None:
+            home.states = None  # type: ignore[assignment]
+
+        async with house(bad_server("a"), prepare=prepare) as home:
+            await home.ready()
+            assert await home.call("a", "echo", x=1) == {"x": 1}
+
+    run(main())
+
+
 # What the operator said.
 
 

@@ -171,7 +171,11 @@ class Upstream:
         while True:
             started = time.monotonic()
             guess = msgspec.structs.replace(self._era)
-            state, reason = await self._attempt()
+            try:
+                state, reason = await self._attempt()
+            except Exception as error:  # a fault of ours costs this attempt, never the server's whole life
+                log.exception("server %r: unexpected fault", self.name)
+                state, reason = State.BACKING_OFF, f"{type(error).__name__}: {error}"
             if not self._was_ready and guess != Era():
                 self._era = Era()  # what was learnt may no longer hold: find out again
             if time.monotonic() - started > STEADY_AFTER:
@@ -201,9 +205,6 @@ class Upstream:
             return State.BACKING_OFF, self._with_last_words(f"no handshake within {self._handshake_patience():g} s")
         except (WireError, OSError) as error:
             return State.BACKING_OFF, str(error) or type(error).__name__
-        except Exception as error:  # a fault of ours costs this attempt, never the server's whole life
-            log.exception("server %r: unexpected fault", self.name)
-            return State.BACKING_OFF, f"{type(error).__name__}: {error}"
         return State.BACKING_OFF, "the connection ended"
 
     def _with_last_words(self, reason: str) -> str:
@@ -315,7 +316,10 @@ class Upstream:
             self.login_link = None
         self._changed.set()
         self._changed = asyncio.Event()
-        self._around.on_state(self, before)
+        try:
+            self._around.on_state(self, before)
+        except Exception:  # whoever listens must not end a server's life
+            log.exception("server %r: its change to %s could not be told", self.name, state)
 
     # Calls.
 
