@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpproxy.catalog import listing
-from mcpproxy.catalog.listing import read_tools
+from mcpproxy.catalog.listing import Page, read_page, read_tools
 from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
+from mcpproxy.wire.errors import InvalidAnswer
 
 
 def parse(**definition: Any) -> Tool:
@@ -105,3 +106,42 @@ def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     tools, problems = read_tools("srv", [b'{"name":"t%d"}' % number for number in range(5)])
     assert list(tools) == ["t0", "t1", "t2"]
     assert problems == ["'srv' lists 5 tools; those after 3 are left out"]
+
+
+# Pages.
+
+
+def test_a_page_is_cut_into_definitions_as_they_were_written() -> None:
+    page = read_page(b'{"tools":[ {"name": "a"} ,5,{"n":1.0}],"nextCursor":"c","_meta":{}}')
+    assert page.definitions == [b'{"name": "a"}', b"5", b'{"n":1.0}']
+    assert page.next_cursor == "c"
+    assert read_page(b"{}") == Page([], None)
+
+
+def test_a_lone_surrogate_costs_its_own_definition_only() -> None:
+    page = read_page(rb'{"tools":[{"name":"a"},{"name":"b","description":"\ud83d"},{"n":1.0}],"nextCursor":"c"}')
+    assert page == Page([b'{"name":"a"}', rb'{"name":"b","description":"\ud83d"}', b'{"n":1.0}'], "c")
+
+
+def test_a_page_of_a_million_parts_is_refused_before_it_costs_memory() -> None:
+    with pytest.raises(InvalidAnswer, match="more parts than any list"):
+        read_page(b'{"tools":[' + b"0," * 1_000_001 + b"0]}")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[]",
+        b"5",
+        b"null",
+        b'{"tools":5}',
+        b'{"tools":null}',
+        b'{"tools":[],"nextCursor":5}',
+        rb'{"tools":["\ud800"],"nextCursor":5}',
+        b'{"tools":[' + b"[" * 100_000 + b"]" * 100_000 + b"]}",
+    ],
+    ids=lambda raw: repr(raw[:32]),
+)
+def test_a_page_that_is_none_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidAnswer):
+        read_page(raw)

@@ -109,26 +109,6 @@ def test_a_list_without_end_is_refused(monkeypatch: pytest.MonkeyPatch, options:
     run(main())
 
 
-def test_a_page_of_a_million_parts_is_refused_before_it_costs_memory() -> None:
-    from mcpproxy.upstream.connection import _read_page
-    from mcpproxy.wire.errors import InvalidAnswer
-
-    with pytest.raises(InvalidAnswer, match="more parts than any list"):
-        _read_page(b'{"tools":[' + b"0," * 1_000_001 + b"0]}")
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [b"[]", b"5", b'{"tools":5}', b'{"tools":[],"nextCursor":5}', rb'{"tools":["\ud800"],"nextCursor":5}'],
-)
-def test_a_list_that_is_none_is_refused(raw: bytes) -> None:
-    from mcpproxy.upstream.connection import _read_page
-    from mcpproxy.wire.errors import InvalidAnswer
-
-    with pytest.raises(InvalidAnswer):
-        _read_page(raw)
-
-
 def test_a_server_without_tools_is_not_asked_for_them() -> None:
     async def main() -> None:
         async with house(bad_server("a", capabilities={})) as home:

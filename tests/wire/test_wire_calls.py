@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.children import b64, call, call_raw, run, spawned, until
 
+from mcpproxy.wire.dispatch import ChannelDispatcher
 from mcpproxy.wire.errors import CallTimeout
 from mcpproxy.wire.stdio import StdioChannel
 
@@ -165,7 +166,7 @@ def test_what_the_server_tells_is_heard() -> None:
             told.append((method, params))
 
         async with spawned() as channel:
-            running = asyncio.create_task(channel.run(on_request, on_notify))
+            running = asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify))
             await call(channel, "notify", method="notifications/tools/list_changed")
             await call(channel, "notify", method="x", more={"params": {"a": 1}})
             await until(lambda: len(told) == 2)
@@ -188,7 +189,7 @@ def test_what_the_server_asks_is_answered_or_refused(tmp_path: Path) -> None:
 
         record = tmp_path / "heard"
         async with spawned(record=str(record)) as channel:
-            running = asyncio.create_task(channel.run(on_request, on_notify))
+            running = asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify))
             asked = b'{"id":"s1","method":"roots/list","params":{"a":1}}\n{"id":7,"method":"fail"}\n'
             await call_raw(channel, "raw", data=b64(asked + b'{"id":$ID,"result":{}}\n'))
             await until(lambda: len(record.read_bytes().splitlines()) == 3)

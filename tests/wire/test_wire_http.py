@@ -14,6 +14,7 @@ from aiohttp import web
 from tests.support.children import run, until
 from tests.support.http_servers import HttpUpstream, answer, event, free_port, hang_up, raw_answer, serving, stream
 
+from mcpproxy.wire.dispatch import ChannelDispatcher
 from mcpproxy.wire.errors import (
     AnswerTooLarge,
     CallTimeout,
@@ -628,7 +629,10 @@ def test_what_the_server_says_on_its_own_is_heard_and_the_stream_is_taken_up_aga
         upstream = HttpUpstream()
         upstream.streams = True
         async with talking(upstream) as channel:
-            tasks = [asyncio.create_task(channel.run(on_request, on_notify)), asyncio.create_task(channel.listen())]
+            tasks = [
+                asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify)),
+                asyncio.create_task(channel.listen()),
+            ]
             upstream.say.put_nowait(b"retry: 1\n" + event({"method": "one"}, "e1"))
             await until(lambda: told == ["one"])
             upstream.say.put_nowait(b'id: e2\ndata: {"method":"half')
@@ -656,7 +660,10 @@ def test_an_oversized_event_does_not_end_the_listening_stream() -> None:
         upstream = HttpUpstream()
         upstream.streams = True
         async with talking(upstream) as channel:
-            tasks = [asyncio.create_task(channel.run(on_request, on_notify)), asyncio.create_task(channel.listen())]
+            tasks = [
+                asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify)),
+                asyncio.create_task(channel.listen()),
+            ]
             upstream.say.put_nowait(event({"method": "large", "params": {"x": "x" * (2 * MIB)}}))
             upstream.say.put_nowait(event({"method": "small"}))
             await until(lambda: told == ["small"])

@@ -14,6 +14,7 @@ import pytest
 from tests.support.children import LIMIT, alive, b64, call, call_raw, run, spawned, until
 
 from mcpproxy.wire import lines
+from mcpproxy.wire.dispatch import ChannelDispatcher
 from mcpproxy.wire.errors import AnswerTooLarge, CallTimeout, ChannelClosed, InvalidAnswer, RpcError, TooManyCalls
 from mcpproxy.wire.reaper import Reaper
 from mcpproxy.wire.stdio import SpawnError, StdioChannel, child_environment
@@ -199,7 +200,7 @@ def test_a_flood_of_notices_is_thinned_out() -> None:
             return {}
 
         async with spawned() as channel:
-            running = asyncio.create_task(channel.run(on_request, on_notify))
+            running = asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify))
             notice = b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}\n'
             await call(channel, "flood", data=b64(notice), size=MIB)
             assert 0 < len(told) < 5000 < MIB / len(notice)
@@ -407,7 +408,7 @@ def test_a_server_that_asks_without_reading_our_answers_is_not_answered_for_ever
         async def on_notify(_context: object, _method: str, _params: object) -> None: ...
 
         async with spawned() as channel:
-            running = asyncio.create_task(channel.run(on_request, on_notify))
+            running = asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify))
             questions = b'{"jsonrpc":"2.0","id":"q","method":"roots/list"}\n' * 5000
             await call(channel, "deaf", data=b64(questions))
             await until(lambda: answered > 10)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Raw, Struct, field
 
 from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
+from mcpproxy.wire.envelope import elements, members
+from mcpproxy.wire.errors import InvalidAnswer
 
 MAX_TOOLS = 10_000
+_MAX_PAGE_COMMAS = 1_000_000
+"""Before a page is cut into tools: millions of tiny ones would cost fifty times their size."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -24,6 +29,34 @@ class Listing(Struct, frozen=True, kw_only=True):
     instructions: str = ""
     protocol_version: str = ""
     server_version: str = ""
+
+
+class Page(Struct, frozen=True):
+    """One page of a list: definitions as they were written, and where the next page is."""
+
+    definitions: list[bytes]
+    next_cursor: str | None
+
+
+class _WirePage(Struct, rename="camel"):
+    tools: list[Raw] = []
+    next_cursor: str | None = None
+
+
+def read_page(raw: bytes) -> Page:
+    """Cut a `tools/list` result into its definitions; a broken one among them is none of the others' business."""
+    if raw.count(b",") > _MAX_PAGE_COMMAS:
+        raise InvalidAnswer("its tool list has more parts than any list of tools needs")
+    try:
+        page = msgspec.json.decode(raw, type=_WirePage)
+        return Page([bytes(tool) for tool in page.tools], page.next_cursor)
+    except (msgspec.MsgspecError, RecursionError):
+        found = members(raw)  # a lone surrogate in one description must not cost the whole list
+    try:
+        cursor = msgspec.json.decode(found.get("nextCursor", b"null"), type=str | None)
+    except msgspec.MsgspecError as error:
+        raise InvalidAnswer(f"its tool list cannot be read: {error}") from None
+    return Page(elements(found.get("tools", b"[]")), cursor)
 
 
 def read_tools(server: str, definitions: Sequence[bytes]) -> tuple[dict[str, Tool], list[str]]:

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 import mcpproxy
-from mcpproxy.catalog.listing import MAX_TOOLS
+from mcpproxy.catalog.listing import MAX_TOOLS, Page, read_page
 from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Server
 from mcpproxy.wire.channel import Channel, OnProgress
 from mcpproxy.wire.client import Credentials
-from mcpproxy.wire.envelope import elements, encode, members
+from mcpproxy.wire.envelope import encode
 from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, RpcError, Unauthorized, WireError
 from mcpproxy.wire.http import HttpChannel
 from mcpproxy.wire.reaper import Reaper
@@ -26,14 +26,11 @@ from mcpproxy.wire.stdio import StdioChannel, child_environment
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
-    from mcp.shared.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
 
 _MAX_PAGES = 1000
 _MAX_LISTING_BYTES = 64 * 1024 * 1024
-_MAX_PAGE_COMMAS = 1_000_000
-"""Before a page is cut into tools: millions of tiny ones would cost fifty times their size."""
 _METHOD_NOT_FOUND = -32601
 
 
@@ -140,8 +137,8 @@ class Connection:
         size = 0
         for _ in range(_MAX_PAGES):
             page = await self._list_page(cursor, timeout)
-            definitions.extend(page.tools)
-            size += sum(map(len, page.tools))
+            definitions.extend(page.definitions)
+            size += sum(map(len, page.definitions))
             if len(definitions) > MAX_TOOLS or size > _MAX_LISTING_BYTES:
                 raise InvalidAnswer(f"it lists more than {MAX_TOOLS} tools or {_MAX_LISTING_BYTES} bytes of them")
             cursor = page.next_cursor
@@ -152,12 +149,12 @@ class Connection:
             seen.add(cursor)
         raise InvalidAnswer(f"its tool list has more than {_MAX_PAGES} pages")
 
-    async def _list_page(self, cursor: str | None, timeout: float) -> _Page:
+    async def _list_page(self, cursor: str | None, timeout: float) -> Page:
         params = encode({"cursor": cursor}) if cursor is not None else b"{}"
         raw = await self.channel.call_raw(
             "tools/list", params, timeout=timeout, meta=self._meta, headers=self._headers_for("tools/list", None)
         )
-        return _read_page(raw)
+        return read_page(raw)
 
     async def ping(self, timeout: float) -> None:
         """Raise unless the server answers. Any answer will do: a server need not know the method to be alive."""
@@ -166,32 +163,6 @@ class Connection:
             await self.channel.call_raw(
                 method, b"{}", timeout=timeout, meta=self._meta, headers=self._headers_for(method, None)
             )
-
-
-class _Page(Struct):
-    tools: list[bytes]
-    next_cursor: str | None
-
-
-class _WirePage(Struct, rename="camel"):
-    tools: list[Raw] = []
-    next_cursor: str | None = None
-
-
-def _read_page(raw: bytes) -> _Page:
-    """The definitions on one page, each as it was written; one that cannot be read is none of the others' business."""
-    if raw.count(b",") > _MAX_PAGE_COMMAS:
-        raise InvalidAnswer("its tool list has more parts than any list of tools needs")
-    try:
-        page = msgspec.json.decode(raw, type=_WirePage)
-        return _Page([bytes(tool) for tool in page.tools], page.next_cursor)
-    except (msgspec.MsgspecError, RecursionError):
-        found = members(raw)  # a lone surrogate in one description must not cost the whole list
-    try:
-        cursor = msgspec.json.decode(found.get("nextCursor", b"null"), type=str | None)
-    except msgspec.MsgspecError as error:
-        raise InvalidAnswer(f"its tool list cannot be read: {error}") from None
-    return _Page(elements(found.get("tools", b"[]")), cursor)
 
 
 def _param_headers(tool: Tool, arguments: bytes) -> dict[str, str]:
@@ -316,11 +287,12 @@ async def _open(
     from mcp.client.session import ClientSession
     from mcp_types import Implementation
 
+    from mcpproxy.wire.dispatch import ChannelDispatcher  # it imports the SDK, which is slow
+
     channel = await opened()
     stack.push_async_callback(channel.close)
-    dispatcher: Dispatcher[Any] = channel
     session = ClientSession(
-        dispatcher=dispatcher,
+        dispatcher=ChannelDispatcher(channel),
         client_info=Implementation(name="mcpproxy", version=mcpproxy.__version__),
         message_handler=_handler(link),
     )

@@ -1,8 +1,7 @@
 """How does one question find its answer? Correlation, deadlines, progress and cancellation over any transport.
 
-A channel is also the SDK's `Dispatcher`, so a `ClientSession` runs on top of it for handshake, discovery and
-notifications, while proxied calls go through `call_raw` and are never decoded. The SDK calls `run()`
-provisional: this is the one file that knows its shape.
+Proxied calls go through `call_raw` and are never decoded. What the server asks and tells on its own goes to the
+channel's listener, which is the SDK's session (see dispatch.py).
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
-
-import anyio
-import anyio.abc
+from typing import Any, Protocol
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.envelope import Message, RequestId
@@ -24,7 +20,6 @@ from mcpproxy.wire.errors import (
     AnswerTooLarge,
     CallTimeout,
     ChannelClosed,
-    HttpStatus,
     InvalidAnswer,
     RpcError,
     TooManyCalls,
@@ -32,30 +27,28 @@ from mcpproxy.wire.errors import (
 )
 from mcpproxy.wire.events import Event
 
-if TYPE_CHECKING:
-    from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
-
 log = logging.getLogger(__name__)
 
 MAX_PENDING = 2048
 """Calls that may wait for one upstream at once."""
-_MAX_SERVER_REQUESTS = 128
 _MAX_LATE = 1024
 _MAX_NOTICES_PER_SECOND = 500
-_CONNECTION_CLOSED = -32000
-_REQUEST_TIMEOUT = -32001
-_INTERNAL_ERROR = -32603
-_INVALID_REQUEST = -32600
-
-
-# The SDK's session has no use for these: the channel reads progress itself, and a server cannot cancel what it asks.
-_OWN_NOTICES = frozenset({"notifications/progress", "notifications/cancelled"})
 
 
 class OnProgress(Protocol):
     """Told of each progress notification of one call: its raw params."""
 
     def __call__(self, params: bytes, /) -> None: ...
+
+
+class Listener(Protocol):
+    """Whoever takes what the server says on its own. Called in the order of arrival; must neither block nor raise."""
+
+    def notice(self, method: str, params: dict[str, Any]) -> None:
+        """Take a notification."""
+
+    def request(self, request_id: RequestId, method: str, params: bytes) -> bool:
+        """Take a request; False where it is dropped."""
 
 
 class Pending:
@@ -95,11 +88,7 @@ class Channel(ABC):
         self._late: dict[RequestId, None] = {}
         """Given up, but an answer to them is no sign of madness."""
         self._last_id = 0
-        self._on_request: OnRequest | None = None
-        self._on_notify: OnNotify | None = None
-        self._intercept: OnNotifyIntercept | None = None
-        self._tasks: anyio.abc.TaskGroup | None = None
-        self._server_requests = 0
+        self.listener: Listener | None = None
         self._notice_second = 0
         self._notices = 0
 
@@ -112,13 +101,13 @@ class Channel(ABC):
         """Get a request to the upstream; its answer arrives through `deliver` or `pending.fail`."""
 
     @abstractmethod
-    async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
+    async def send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
         """Get a notification, or an answer of ours, to the upstream."""
 
     async def _cancel(self, request_id: RequestId, reason: str) -> None:
         """Tell the upstream that nobody waits for this request any more."""
         params = envelope.encode({"requestId": request_id, "reason": reason})
-        await self._send_message(envelope.notification("notifications/cancelled", params), {})
+        await self.send_message(envelope.notification("notifications/cancelled", params), {})
 
     # Proxied calls.
 
@@ -138,20 +127,21 @@ class Channel(ABC):
         `meta` holds the members of `_meta`. Where `on_progress` is given, the upstream is asked for progress, and
         each report extends the deadline by `timeout` again, up to `max_timeout` in all.
         """
-        request_id = self._next_id()
+        request_id = self.next_id()
         if on_progress is not None:
             token = b'"progressToken":%s' % envelope.encode(request_id)
             meta = token + b"," + meta if meta else token
         body = envelope.request(request_id, method, envelope.with_meta(params, meta))
-        return await self._exchange(
+        return await self.exchange(
             request_id, body, headers or {}, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
         )
 
-    def _next_id(self) -> int:
+    def next_id(self) -> int:
+        """An id that no request has had."""
         self._last_id += 1
         return self._last_id
 
-    async def _exchange(
+    async def exchange(
         self,
         request_id: RequestId,
         body: bytes,
@@ -162,8 +152,11 @@ class Channel(ABC):
         on_progress: OnProgress | None = None,
         cancellable: bool = True,
     ) -> bytes:
+        """Send a whole request and wait for its raw result, without a deadline where `timeout` is None."""
         if self.closed.done():
             raise ChannelClosed(self.closed.result())
+        if request_id in self._pending:
+            raise ValueError(f"request id {request_id!r} is already in flight")
         if len(self._pending) >= MAX_PENDING:
             raise TooManyCalls(f"{MAX_PENDING} calls already wait for this server")
         loop = asyncio.get_running_loop()
@@ -250,7 +243,7 @@ class Channel(ABC):
         """Hand a message to whoever it is for; False where nobody had a use for it."""
         if message.method is not None:
             if message.id is not None:
-                return self._take_request(message.id, message.method, message.params)
+                return self.listener is not None and self.listener.request(message.id, message.method, message.params)
             return self._take_notice(message.method, message.params)
         pending = self._find(message.id)
         if pending is None:
@@ -276,17 +269,9 @@ class Channel(ABC):
             return False
         if method == "notifications/progress":
             self._take_progress(decoded, params)
-        if self._on_notify is None or self._tasks is None:
-            return True
-        from mcp.shared.dispatcher import run_notify_intercept  # the SDK is slow to import
-
-        if not run_notify_intercept(self._intercept, method, decoded) and method not in _OWN_NOTICES:
-            self._tasks.start_soon(self._tell_session, method, decoded)
+        if self.listener is not None:
+            self.listener.notice(method, decoded)
         return True
-
-    async def _tell_session(self, method: str, params: dict[str, Any]) -> None:
-        assert self._on_notify is not None
-        await self._on_notify(_Context(self, None), method, params)
 
     def _flooding(self) -> bool:
         """Drop notifications past a rate that no honest server needs."""
@@ -312,33 +297,6 @@ class Channel(ABC):
             except Exception:  # a listener's fault must not stop the reader, on which every call depends
                 log.exception("a progress report could not be passed on")
 
-    def _take_request(self, request_id: RequestId, method: str, params: bytes) -> bool:
-        if self._tasks is None or self._server_requests >= _MAX_SERVER_REQUESTS:
-            log.debug("dropped a server's %.100s request: too many at once", method)
-            return False
-        self._server_requests += 1
-        self._tasks.start_soon(self._answer_request, request_id, method, params)
-        return True
-
-    async def _answer_request(self, request_id: RequestId, method: str, params: bytes) -> None:
-        from mcp.shared.exceptions import MCPError  # the SDK is slow to import
-
-        try:
-            assert self._on_request is not None
-            result = await self._on_request(_Context(self, request_id), method, envelope.as_dict(params))
-            body = envelope.answer(request_id, envelope.encode(result))
-        except MCPError as error:
-            body = envelope.failure(request_id, error.error.code, error.error.message)
-        except Exception as error:  # whatever a server's request breaks, it costs that request only
-            log.debug("a server's %s request failed: %s", method, error)
-            body = envelope.failure(request_id, _INTERNAL_ERROR, "the client could not handle this request")
-        try:
-            await self._send_message(body, {})
-        except (WireError, OSError) as error:
-            log.debug("could not send to the upstream: %s", error)
-        finally:  # counted until it is sent: a server that asks and never reads must not fill our memory
-            self._server_requests -= 1
-
     def fail_all(self, reason: str) -> None:
         """End the channel: everybody who still waits learns why."""
         if not self.closed.done():
@@ -354,92 +312,6 @@ class Channel(ABC):
     @abstractmethod
     async def close(self) -> None:
         """End the connection and free everything it holds."""
-
-    # The SDK's Dispatcher protocol.
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        """Send one of the SDK session's own requests; every fault becomes an MCPError with the fault as its cause."""
-        from mcp.shared.exceptions import MCPError  # the SDK is slow to import
-
-        opts = opts or {}
-        request_id = opts.get("request_id") or self._next_id()
-        if request_id in self._pending:
-            raise ValueError(f"request id {request_id!r} is already in flight")
-        body = envelope.request(request_id, method, envelope.encode(dict(params or {})))
-        try:
-            raw = await self._exchange(
-                request_id,
-                body,
-                opts.get("headers") or {},
-                timeout=opts.get("timeout"),
-                cancellable=opts.get("cancel_on_abandon", True),
-            )
-            return envelope.as_dict(raw)
-        except RpcError as error:
-            raise MCPError(error.code, error.message, error.data) from error
-        except CallTimeout as error:
-            raise MCPError(_REQUEST_TIMEOUT, f"{method}: {error}") from error
-        except ChannelClosed as error:
-            raise MCPError(_CONNECTION_CLOSED, str(error)) from error
-        except HttpStatus as error:
-            raise MCPError(_INVALID_REQUEST, str(error)) from error
-        except WireError as error:
-            raise MCPError(_INTERNAL_ERROR, str(error)) from error
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Send one of the SDK session's own notifications."""
-        body = envelope.notification(method, envelope.encode(dict(params)) if params is not None else b"")
-        await self._send_message(body, (opts or {}).get("headers") or {})
-
-    async def run(
-        self,
-        on_request: OnRequest,
-        on_notify: OnNotify,
-        on_notify_intercept: OnNotifyIntercept | None = None,
-        *,
-        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Let the session take what the server asks and says, until the connection ends."""
-        self._on_request, self._on_notify, self._intercept = on_request, on_notify, on_notify_intercept
-        async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
-            task_status.started()
-            try:
-                await asyncio.shield(self.closed)
-            finally:
-                self._tasks = None
-                tasks.cancel_scope.cancel()
-
-
-class _Context:
-    """What the SDK hands to the handlers of a server's request."""
-
-    def __init__(self, channel: Channel, request_id: RequestId | None) -> None:
-        from mcp.shared.transport_context import TransportContext  # the SDK is slow to import
-
-        self._channel = channel
-        self.request_id = request_id
-        self.transport = TransportContext(kind=channel.kind, can_send_request=True)
-        self.can_send_request = True
-        self.message_metadata = None
-
-    @property
-    def cancel_requested(self) -> Any:
-        """Never set: the requests a server may send us are answered at once."""
-        return anyio.Event()
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        return await self._channel.send_raw_request(method, params, opts)
-
-    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        await self._channel.notify(method, params, opts)
-
-    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Nothing we answer takes long enough to report on."""
 
 
 def _our_id(request_id: RequestId) -> RequestId:

@@ -154,7 +154,7 @@ class HttpChannel(Channel):
             fruitless = fruitless + 1 if parser.last_id == before else 0
         pending.fail(ChannelClosed("the stream ended before the answer came"))
 
-    async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
+    async def send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
         async with self._request("POST", body, headers) as response:
             await self._check(response)
 

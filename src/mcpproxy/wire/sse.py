@@ -90,9 +90,9 @@ class SseChannel(Channel):
     async def _send_request(
         self, pending: Pending, request_id: RequestId, body: bytes, headers: Mapping[str, str]
     ) -> None:
-        await self._send_message(body, headers)
+        await self.send_message(body, headers)
 
-    async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
+    async def send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
         endpoint = await asyncio.shield(self._endpoint)
         try:
             sent = {"Content-Type": "application/json", **headers}

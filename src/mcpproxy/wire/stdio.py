@@ -140,7 +140,7 @@ class StdioChannel(Channel):
     ) -> None:
         await self._write(body)
 
-    async def _send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
+    async def send_message(self, body: bytes, headers: Mapping[str, str]) -> None:
         await self._write(body)
 
     async def _write(self, body: bytes) -> None:
