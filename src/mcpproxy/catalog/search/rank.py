@@ -1,0 +1,195 @@
+"""In which order do tools answer a query? Words and meaning as z-scores, then the evidence around them, in one sum."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcpproxy.catalog.search.query import Query, read_query, weigh
+from mcpproxy.catalog.search.semantic import Encoder, Floats, static_encoder, word_pieces
+from mcpproxy.catalog.search.snapshot import Snapshot
+from mcpproxy.catalog.search.verbs import ALL, kinds_of_query
+from mcpproxy.catalog.search.words import STOP, fold, name_stems, split, stem, terms
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """How much each kind of evidence counts. `docs/search.md` tells how the values were found and checked."""
+
+    meaning_short: float = 3.0
+    """Weight of meaning against words in a short query, in which every word is a guess at the tool's own."""
+    meaning_long: float = 1.0
+    """The same in a long one, whose vector blurs over several needs while its words stay sharp."""
+    covered: float = 0.2
+    """The coverage by words at which a short query has just that weight: meaning counts more below, less above."""
+    turn: float = 15.0
+    """The number of stems halfway between short and long."""
+    sentences: float = 0.4
+    phrase: float = 3.0
+    verbs: float = 0.5
+    server: float = 0.2
+    floor: float = 0.22
+    """The similarity from which a tool is a hit although no word of the query stands in it, in a small catalogue."""
+
+
+STATIC = Tuning()
+DEEP = Tuning(floor=0.3)
+
+LONGEST_PHRASE = 6
+EXACT = 1000.0
+KNOWN = 0.3
+"""The part of a query's words that must be words of the language before its meaning alone can bring a hit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One query's view of every tool."""
+
+    snapshot: Snapshot
+    query: Query
+    weights: dict[str, float]
+    repairs: dict[str, list[str]]
+    words: Floats
+    """Raw BM25F score."""
+    meaning: Floats
+    """Cosine similarity, of the query or of its nearest sentence."""
+    parts: dict[str, Floats]
+    """What each kind of evidence adds to the total."""
+    total: Floats
+    hit: NDArray[np.bool_]
+    exact: frozenset[int]
+
+    @property
+    def wanted(self) -> dict[str, float]:
+        """The query's own stems; what synonyms and repairs add is a bonus."""
+        return dict.fromkeys(self.query.stems, 1.0)
+
+
+def rank(snapshot: Snapshot, text: str, deep: Encoder | None = None) -> Ranking:
+    """Score every tool of a snapshot for a query."""
+    encoder: Encoder
+    if deep is not None and snapshot.deep is not None:
+        encoder, vectors, tuning = deep, snapshot.deep, DEEP
+    else:
+        encoder, vectors, tuning = static_encoder(), snapshot.vectors, STATIC
+    query = read_query(text)
+    surfaces = {stem(word): word for word in split(fold(query.text))}
+    weights, repairs = weigh(query.stems, snapshot.lexicon, lambda one: _repair(snapshot, one, surfaces))
+    words = snapshot.lexicon.score(weights)
+    texts = [_mend(one, repairs) for one in (query.text, *query.sentences)]
+    near = vectors @ encoder.queries(texts).T
+    share = _share(tuning, len(query.stems), _coverage(snapshot, query, words))
+    word_part, meaning_part = z(words), share * z(near[:, 0])
+    sentence_part = np.zeros_like(words)
+    if query.sentences:
+        best = _best_sentence(snapshot, query, weights, near[:, 1:], share)
+        sentence_part = tuning.sentences * (best - word_part - meaning_part)
+    phrase_part = tuning.phrase * _phrases(snapshot, query.text)
+    verb_part = tuning.verbs * _verbs(snapshot, query.stems)
+    total = word_part + meaning_part + sentence_part + phrase_part + verb_part
+    server_part = tuning.server * _servers(snapshot, total)
+    exact = frozenset(row for name in query.identifiers for row in snapshot.named.get(name, ()))
+    total = total + server_part
+    meaning = near.max(axis=1, initial=-1.0)
+    hit = (words > 0) | (meaning >= _floor(tuning, len(snapshot), surfaces.values()))
+    for row in exact:
+        total[row] += EXACT
+        hit[row] = True
+    evidence = {
+        "words": word_part,
+        "meaning": meaning_part,
+        "sentences": sentence_part,
+        "name": phrase_part,
+        "verb": verb_part,
+        "server": server_part,
+    }
+    return Ranking(snapshot, query, weights, repairs, words, meaning, evidence, total, hit, exact)
+
+
+def z(values: Floats) -> Floats:
+    """Distance from the mean in standard deviations; all zero where nothing tells the tools apart."""
+    if not len(values):
+        return values
+    apart: Floats = values - values.mean()
+    spread = float(np.sqrt(apart @ apart / len(apart)))
+    return apart / np.float32(spread) if spread > 1e-6 else np.zeros_like(values)
+
+
+def _share(tuning: Tuning, stems: int, coverage: float) -> float:
+    """The weight of meaning against words."""
+    short = tuning.meaning_short * min(3.0, max(0.6, tuning.covered / max(coverage, 0.02)))
+    return float(tuning.meaning_long + (short - tuning.meaning_long) / (1 + np.exp((stems - tuning.turn) / 3)))
+
+
+def _coverage(snapshot: Snapshot, query: Query, words: Floats) -> float:
+    """How much of what the query could score by its words the best tool does score."""
+    possible = sum(map(snapshot.lexicon.rarity, query.stems))
+    return float(words.max(initial=0.0)) / possible if possible > 0 else 1.0
+
+
+def _floor(tuning: Tuning, tools: int, words: Iterable[str]) -> float:
+    """The similarity that cannot be chance: among more tools, chance comes nearer. Made-up words mean nothing."""
+    pieces = word_pieces()
+    asked = [word for word in words if word not in STOP]
+    known = [word for word in asked if len(word) > 2 and (pieces.knows(word) or pieces.wholes(stem(word)))]
+    if len(known) < KNOWN * len(asked):
+        return np.inf
+    return max(tuning.floor, tuning.floor - 0.08 + 0.06 * np.log10(max(tools, 1)))
+
+
+def _repair(snapshot: Snapshot, one: str, surfaces: dict[str, str]) -> Sequence[str]:
+    # A whole word of the vocabulary was meant as it stands: "monkey" is no misspelt "money".
+    pieces = word_pieces()
+    if pieces.knows(one) or pieces.knows(surfaces.get(one, one)):
+        return ()
+    return snapshot.speller.near(one)
+
+
+def _mend(text: str, repairs: dict[str, list[str]]) -> str:
+    """The text with its misspelt words put right: pieces of a misspelt word mean nothing."""
+    if not repairs:
+        return text
+    pieces = word_pieces()
+    right = {
+        typed: next((whole for one in near for whole in pieces.wholes(one)), "") for typed, near in repairs.items()
+    }
+    return re.sub(r"[^\W\d_]+", lambda word: right.get(stem(fold(word[0]).lower()), "") or word[0], text)
+
+
+def _best_sentence(snapshot: Snapshot, query: Query, weights: dict[str, float], near: Floats, share: float) -> Floats:
+    """The best that any sentence alone gives: a request for three things is three requests."""
+    best = np.full(len(snapshot), -np.inf, np.float32)
+    for number, sentence in enumerate(query.sentences):
+        mine, _ = weigh(tuple(dict.fromkeys(terms(sentence))), snapshot.lexicon, lambda _: ())
+        stems = {one: weight for one, weight in mine.items() if one in weights}
+        best = np.maximum(best, z(snapshot.lexicon.score(stems)) + share * z(near[:, number]))
+    return best
+
+
+def _phrases(snapshot: Snapshot, text: str) -> Floats:
+    """Tools whose whole name the query says, word by word."""
+    found = np.zeros(len(snapshot), np.float32)
+    said = name_stems(text)
+    for begin in range(len(said)):
+        for end in range(begin + 2, min(begin + LONGEST_PHRASE, len(said)) + 1):
+            found[list(snapshot.phrases.get(said[begin:end], ()))] = 1.0
+    return found
+
+
+def _verbs(snapshot: Snapshot, stems: Sequence[str]) -> Floats:
+    """+1 where tool and query speak of the same kind of doing, -1 where of another, 0 where either is silent."""
+    wanted = kinds_of_query(stems)
+    signs = [0.0, *(1.0 if kinds & wanted else -1.0 for kinds in range(1, ALL + 1))]
+    return np.array(signs if wanted else [0.0] * len(signs), np.float32)[snapshot.kinds]
+
+
+def _servers(snapshot: Snapshot, total: Floats) -> Floats:
+    """How well a tool's whole server fits: its tools' mean score."""
+    if not len(snapshot):
+        return total
+    means = np.bincount(snapshot.servers, total, len(snapshot.sizes)) / np.maximum(snapshot.sizes, 1)
+    return z(means.astype(np.float32)[snapshot.servers]) * np.float32(total.std())

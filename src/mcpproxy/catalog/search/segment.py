@@ -1,0 +1,85 @@
+"""What does search keep of one server? Its tools' words, vectors and names, packed once and never changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcpproxy.catalog.search.document import Document, fields_of, fingerprint
+from mcpproxy.catalog.search.lexical import Postings, Vocabulary, impacts_of, postings_of
+from mcpproxy.catalog.search.semantic import Encoder, Floats
+from mcpproxy.catalog.search.verbs import kinds_of_tool
+from mcpproxy.catalog.search.words import name_stems
+
+WORK, REST = 0.001, 0.0005
+"""Seconds of building at a stretch, and of leaving the interpreter to others after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One server's part of the index."""
+
+    server: str
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...]
+    digests: tuple[bytes, ...]
+    kinds: NDArray[np.uint8]
+    postings: Postings
+    vectors: Floats
+    deep: Floats | None = field(default=None)
+    """Vectors of the larger model, where it is installed and done with this server."""
+
+
+class Pace:
+    """Lets others have the interpreter every millisecond, so that building in the background delays no call."""
+
+    def __init__(self) -> None:
+        self._since = time.perf_counter()
+
+    def step(self) -> None:
+        """Rest, if the last rest is long enough ago."""
+        if time.perf_counter() - self._since > WORK:
+            time.sleep(REST)
+            self._since = time.perf_counter()
+
+
+def build_segment(
+    server: str, documents: Iterable[Document], vocabulary: Vocabulary, encoder: Encoder, pace: Pace
+) -> Segment:
+    """Index the tools of one server."""
+    documents = tuple(documents)
+    impacts = []
+    vectors = np.zeros((len(documents), encoder.size), np.float32)
+    for row, document in enumerate(documents):
+        impacts.append(impacts_of(document))
+        pace.step()
+        vectors[row] = encoder.tool(document)
+        pace.step()
+    return Segment(
+        server=server,
+        ids=tuple(document.id for document in documents),
+        names=tuple(document.name.lower() for document in documents),
+        phrases=tuple(name_stems(document.name) for document in documents),
+        digests=tuple(map(digest_of, documents)),
+        kinds=np.array([kinds_of_tool(document) for document in documents], np.uint8),
+        postings=postings_of(impacts, vocabulary),
+        vectors=vectors,
+    )
+
+
+def digest_of(document: Document) -> bytes:
+    """A hash of everything about a tool that its place in the index depends on."""
+    fields = fields_of(document)
+    return fingerprint(
+        document.id,
+        fields.title,
+        fields.description,
+        fields.parameters,
+        fields.parameter_texts,
+        f"{document.read_only}{document.destructive}",
+    )
