@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -367,6 +368,66 @@ def test_better_credentials_are_tried_once(status: int, challenge: str) -> None:
             with pytest.raises(Unauthorized):
                 await call(channel)
         assert len(upstream.messages(CALL)) == 4
+
+    run(main())
+
+
+def test_the_operators_headers_and_the_passwords_of_an_address_go_out_and_a_login_wins_over_both() -> None:
+    async def main() -> None:
+        upstream = HttpUpstream()
+        async with serving(upstream) as url:
+            named = url.replace("://", "://me:pa%20ss@")
+            for address, headers, credentials in (
+                (url, {"x-Team": "1", "ACCEPT": "*/*"}, None),
+                (named, {}, None),
+                (named, {"authorization": "Token own"}, None),
+                (named, {"authorization": "Token own"}, Keys("key")),
+            ):
+                channel = HttpChannel(address, headers=headers, max_result_bytes=LIMIT, credentials=credentials)
+                await channel.call_raw("ping", b"{}", timeout=20)
+                await channel.close()
+        first, *others = [seen.headers for seen in upstream.seen]
+        assert first["X-Team"] == "1" and "Authorization" not in first
+        assert first.getall("Accept") == ["application/json, text/event-stream"]
+        assert [headers.getall("Authorization") for headers in others] == [
+            ["Basic bWU6cGEgc3M="],
+            ["Token own"],
+            ["Bearer key"],
+        ]
+
+    run(main())
+
+
+def test_the_passwords_of_netrc_are_nobodys_business(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+
+    async def main() -> None:
+        upstream = HttpUpstream()
+        async with talking(upstream) as channel:
+            await call(channel)
+        assert "Authorization" not in upstream.seen[0].headers
+
+    run(main())
+
+
+def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        proxy, upstream = HttpUpstream(), HttpUpstream()
+        async with serving(proxy) as there, serving(upstream) as here:
+            monkeypatch.setenv("http_proxy", there.removesuffix("/mcp"))
+            monkeypatch.setenv("no_proxy", "other.invalid")
+            for address, reached in (("http://far.invalid/mcp", True), (here, True), ("http://other.invalid/", False)):
+                channel = HttpChannel(address, headers={}, max_result_bytes=LIMIT)
+                if reached:
+                    await channel.call_raw("ping", b"{}", timeout=20)
+                else:
+                    with pytest.raises(ChannelClosed, match="cannot reach"):
+                        await channel.call_raw("ping", b"{}", timeout=20)
+                await channel.close()
+        assert [seen.headers["Host"] for seen in proxy.seen] == ["far.invalid"]
+        assert len(upstream.seen) == 1
 
     run(main())
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from multidict import CIMultiDict
@@ -13,6 +15,7 @@ from yarl import URL
 from mcpproxy.wire.errors import Unauthorized
 
 _MAX_CONNECTIONS = 512
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Credentials(Protocol):
@@ -28,16 +31,21 @@ class Credentials(Protocol):
 class Client:
     """One upstream and one identity. Nothing is ever sent again on a redirect or a lost connection."""
 
-    def __init__(self, headers: Mapping[str, str], credentials: Credentials | None) -> None:
+    def __init__(self, url: str | URL, headers: Mapping[str, str], credentials: Credentials | None) -> None:
+        url = URL(url)
         self._credentials = credentials
+        self._headers = CIMultiDict(headers)
+        if url.user is not None:
+            # As a header it can give way to a better one; aiohttp refuses to send the two together.
+            basic = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
+            self._headers.setdefault("Authorization", f"Basic {basic}")
+        self._proxy = _proxy_for(url)
         self._http = aiohttp.ClientSession(
             # Most servers drop an idle connection after five seconds. We drop it first, since a POST that meets a
             # closing connection cannot be sent again.
             connector=aiohttp.TCPConnector(limit=_MAX_CONNECTIONS, keepalive_timeout=4),
-            headers=dict(headers),
             timeout=aiohttp.ClientTimeout(total=None, connect=30),
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
         )
 
     @contextlib.asynccontextmanager
@@ -45,11 +53,15 @@ class Client:
         self, method: str, url: str | URL, body: bytes | None, headers: Mapping[str, str]
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One request; where it is refused for its credentials and better ones can be had, once more with those."""
+        address = URL(url).with_user(None)
         for attempt in (1, 2):
-            sent = CIMultiDict(headers)
+            sent = self._headers.copy()
+            sent.update(headers)
             if self._credentials is not None and (bearer := await self._credentials.header()) is not None:
                 sent["Authorization"] = bearer
-            async with self._http.request(method, url, data=body, headers=sent, allow_redirects=False) as response:
+            async with self._http.request(
+                method, address, data=body, headers=sent, allow_redirects=False, proxy=self._proxy
+            ) as response:
                 challenge = response.headers.get("WWW-Authenticate")
                 missing_scope = response.status == 403 and "insufficient_scope" in (challenge or "")
                 if response.status != 401 and not missing_scope:
@@ -61,6 +73,18 @@ class Client:
     async def close(self) -> None:
         """Drop every connection."""
         await self._http.close()
+
+
+def _proxy_for(url: URL) -> str | None:
+    """The proxy that the environment names for this address.
+
+    Looked up once: letting aiohttp trust the environment costs more than a call does, each time, and hands the
+    passwords of ~/.netrc to whoever is there. This machine is never behind a proxy, as in Go.
+    """
+    host = url.host or ""
+    if host in _THIS_MACHINE or proxy_bypass(host):
+        return None
+    return getproxies().get(url.scheme)
 
 
 def origin(url: str | URL) -> str:

@@ -61,7 +61,7 @@ class HttpChannel(Channel):
         """Whether the upstream speaks 2026-07-28: no sessions, and closing a stream is how a call is cancelled."""
         self.common_headers: Mapping[str, str] = {}
         """What every message carries once the handshake is done."""
-        self._client = Client(headers, credentials)
+        self._client = Client(url, headers, credentials)
 
     @contextlib.asynccontextmanager
     async def _request(

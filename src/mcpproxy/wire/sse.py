@@ -31,7 +31,7 @@ class SseChannel(Channel):
     ) -> None:
         super().__init__(max_result_bytes=max_result_bytes)
         self._url = URL(url)
-        self._client = Client(headers, credentials)
+        self._client = Client(url, headers, credentials)
         self._endpoint: asyncio.Future[URL] = asyncio.get_running_loop().create_future()
         self._reader: asyncio.Task[None] | None = None
 
