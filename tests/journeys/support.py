@@ -244,7 +244,7 @@ class Proxy:
 
     def children(self) -> list[psutil.Process]:
         """Everything it started and what those started, the reaper included."""
-        return psutil.Process(self.process.pid).children(recursive=True)
+        return [child for child in psutil.Process(self.process.pid).children(recursive=True) if alive(child)]
 
     def child(self, sign: str) -> psutil.Process:
         """Its one descendant with this text in the command line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,22 +12,19 @@ from pathlib import Path
 import psutil
 import pytest
 from mcp import Client
-from tests.journeys import npm
-from tests.journeys.support import Proxy, Spec, alive, eventually, marked, serving, tiny
+from tests.journeys.support import TINY, Proxy, Spec, alive, eventually, marked, serving, tiny
 
 STOP_SECONDS = 5.0
 
-# `node` of the environment is a Python script that starts the real one: a launcher with a child, as npx is.
-LAUNCHED: Spec = {"command": str(npm.LAUNCHER), "args": npm.server("server-everything", "stdio")[1:]}
+# A launcher that stays and has the server as its child, as npx and uvx do.
+LAUNCHED: Spec = {"command": "sh", "args": ["-c", f"{sys.executable} -I -S {TINY} --tool launched; exit"]}
+SERVERS = {"plain": tiny(), "stubborn": tiny("--helper"), "launched": LAUNCHED}
 
 
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[Proxy]:
-    servers = {"plain": tiny(), "stubborn": tiny("--helper")}
-    if npm.MODULES.exists():
-        servers["launched"] = LAUNCHED
-    with serving(tmp_path, servers) as running:
-        running.await_ready(*servers)
+    with serving(tmp_path, SERVERS) as running:
+        running.await_ready(*SERVERS)
         yield running
 
 
@@ -34,9 +32,9 @@ def descendants(proxy: Proxy) -> list[psutil.Process]:
     """All that it started, and that these started."""
     found = proxy.children()
     commands = [" ".join(process.cmdline()) for process in found]
-    assert sum("tiny_server.py" in command for command in commands) == 2
+    assert sum("tiny_server.py" in command for command in commands) == 4
+    assert sum("sh -c" in command for command in commands) == 1
     assert sum("SIG_IGN" in command and "time.sleep(600)" in command for command in commands) == 1
-    assert sum("server-everything" in command for command in commands) in (0, 2)
     return found
 
 
