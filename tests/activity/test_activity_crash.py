@@ -127,7 +127,7 @@ async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(
     async with running():
         pass
     with storage.read() as connection:
-        status = {id_: word for id_, word in connection.execute(select(activity.c.id, activity.c.status))}
+        status = {row.id: row.status for row in connection.execute(select(activity.c.id, activity.c.status))}
         assert connection.execute(select(activity_open_calls)).all() == []
     assert opened | closed <= status.keys()
     assert {status[id_] for id_ in closed} == {"success"}

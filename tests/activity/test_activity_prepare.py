@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mcpproxy.activity.prepare import clean, derived, payload, prepare
+from mcpproxy.activity.prepare import clean, derived, prepare
 from mcpproxy.activity.record import Linked, Record
 
 Make = Callable[..., Record]
@@ -20,7 +20,8 @@ def keep(record: Record, limit: int = 65_536, mask: Callable[[str], str] = str) 
 
 
 def kept(text: bytes, limit: int = 65_536, mask: Callable[[str], str] = str) -> str:
-    return bytes(payload(Raw(text), limit, mask)).decode()
+    record = Record(type="tool_call", source="mcp", status="success", response=Raw(text))
+    return bytes(keep(record, limit, mask).response).decode()
 
 
 @pytest.mark.parametrize(

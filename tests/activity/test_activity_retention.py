@@ -153,3 +153,16 @@ async def test_the_hourly_run_outlives_a_failure(
         task.cancel()
         assert counted(storage)[0] == 2
     assert caplog.text.count("retention is put off: The database is locked.") == 2
+
+
+@pytest.mark.anyio
+async def test_the_newest_record_stays_so_that_numbers_never_start_again(
+    running: Running, storage: Storage, call: Make
+) -> None:
+    async with running() as journal:
+        await journal.write(*(call(f"tool_{n}", timestamp=now() - timedelta(days=400)) for n in range(5)))
+        await digest(journal)
+        assert await Retention(storage, journal).prune() == 4
+        await journal.write(call("after"))
+    with storage.read() as connection:
+        assert list(connection.execute(select(activity.c.seq).order_by(activity.c.seq)).scalars()) == [5, 6]

@@ -7,8 +7,10 @@ own cursor here, on a connection of the engine's pool.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct
 from sqlalchemy import PoolProxiedConnection
@@ -21,12 +23,16 @@ from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Durability, Storage
 from mcpproxy.storage.errors import StorageUnreadable
 
+Row = TypeVar("Row")
+
 SPANS: Final = (3_600_000_000, 86_400_000_000, 1_000_000_000_000_000_000)
 """The spans of time over which records are counted: an hour, a day, ever. In microseconds."""
 HOUR, DAY, EVER = SPANS
 
 COLUMNS: Final = tuple(column.name for column in activity.columns if column.name != "seq")
 
+# 21 values each, and PostgreSQL takes 65,535 of them.
+_MOST_ROWS_PER_STATEMENT: Final = 64
 # Any number, as long as every replica takes the same one.
 _ORDER_LOCK: Final = 0x6D63_7071
 _INDEXED: Final = tuple(column.name for column in activity_index.columns)
@@ -35,9 +41,9 @@ _COUNTS_KEY: Final = ", ".join(column.name for column in activity_counts.primary
 _STATEMENT: Final = tuple(column.name for column in activity_checkpoints.columns)
 
 # The names in the statements are those of our own tables.
-_APPEND: Final = f"INSERT INTO activity ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-_OPEN: Final = "INSERT INTO activity_open_calls (id, writer, record) VALUES (?, ?, ?)"
-_CLOSE: Final = "DELETE FROM activity_open_calls WHERE id = ?"
+_APPEND: Final = f"INSERT INTO activity ({', '.join(COLUMNS)}) VALUES "  # noqa: S608
+_OPEN: Final = "INSERT INTO activity_open_calls (id, writer, record) VALUES "
+_CLOSE: Final = "DELETE FROM activity_open_calls WHERE id IN "
 _STATE: Final = (
     f"INSERT INTO activity_checkpoints ({', '.join(_STATEMENT)}) VALUES ({', '.join('?' * len(_STATEMENT))}) "  # noqa: S608
     "ON CONFLICT (writer, kind) DO UPDATE SET position = excluded.position, hash = excluded.hash, "
@@ -110,6 +116,25 @@ def _inode(path: str) -> int:
         return os.stat(path).st_ino  # noqa: PTH116 - at every commit, where a Path would triple the cost
     except FileNotFoundError:
         return 0
+
+
+def _in_powers_of_two(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Rows in as few pieces as their number has bits.
+
+    One statement for many rows means one turn without the interpreter's lock, where a statement per row would wait for
+    the event loop after each. Few different sizes mean that the driver has every statement prepared.
+    """
+    done = 0
+    while done < len(rows):
+        size = min(1 << (len(rows) - done).bit_length() - 1, _MOST_ROWS_PER_STATEMENT)
+        yield rows[done : done + size]
+        done += size
+
+
+@cache
+def _marks(rows: int, columns: int) -> str:
+    row = "(" + ", ".join("?" * columns) + ")"
+    return ", ".join([row] * rows)
 
 
 class Ledger:
@@ -191,25 +216,20 @@ class Ledger:
         """Run one statement, with `?` for each value, and give its cursor."""
         return self._connection.execute(statement if self._sqlite else statement.replace("?", "%s"), values)
 
-    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for every row."""
-        if self._sqlite:
-            self._connection.executemany(statement, rows)
-        else:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(statement.replace("?", "%s"), rows)
-
     def append(self, rows: Sequence[Sequence[Any]]) -> None:
         """Add rows at the end."""
-        self.execute_many(_APPEND, rows)
+        for some in _in_powers_of_two(rows):
+            self.execute(_APPEND + _marks(len(some), len(COLUMNS)), list(chain.from_iterable(some)))
 
     def open_calls(self, rows: Sequence[tuple[str, str, str]]) -> None:
         """Note calls that the upstream is about to hear of."""
-        self.execute_many(_OPEN, rows)
+        for some in _in_powers_of_two(rows):
+            self.execute(_OPEN + _marks(len(some), 3), list(chain.from_iterable(some)))
 
-    def close_calls(self, ids: Iterable[str]) -> None:
+    def close_calls(self, ids: Sequence[str]) -> None:
         """Forget calls that are on record now."""
-        self.execute_many(_CLOSE, [(id_,) for id_ in ids])
+        for some in _in_powers_of_two(ids):
+            self.execute(_CLOSE + _marks(1, len(some)), some)
 
     def state(self, statement: Statement) -> None:
         """Keep a signed statement in place of the earlier one of its kind."""

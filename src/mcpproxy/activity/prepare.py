@@ -19,27 +19,37 @@ _MARGIN_BYTES: Final = 8192
 _LONGEST_NAME: Final = 256
 _LONGEST_ERROR: Final = 8192
 _LARGEST_METADATA: Final = 262_144
-_NULL: Final = b"null"
 
 
 def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, mask: Mask) -> Linked:
     """The record as it is stored at this place of the chain."""
+    arguments, response = _text(record.arguments, max_payload_bytes), _text(record.response, max_payload_bytes)
+    metadata = _metadata(record.metadata)
+    names = (record.server_name, record.tool_name, record.request_id, record.session_id, record.client_name)
+    # One look at everything instead of one at each: nearly every record is plain and has no secret in it.
+    named = " ".join([text for text in names if text])
+    everything = f"{named} {record.error_message} {arguments} {response} {metadata}"
+    if mask(everything) == everything:
+        mask = str
+    if mask is not str or len(named) > _LONGEST_NAME or not everything.isascii() or "\0" in named:
+        names = tuple([text and name(mask(text)) for text in names])  # type: ignore[assignment]
+    server_name, tool_name, request_id, session_id, client_name = names
     return Linked(
         id=record.id,
         type=record.type,
         source=record.source,
-        server_name=name(record.server_name, mask),
-        tool_name=name(record.tool_name, mask),
+        server_name=server_name,
+        tool_name=tool_name,
         status=record.status,
-        error_message=_error(record.error_message, mask),
-        arguments=payload(record.arguments, max_payload_bytes, mask),
-        response=payload(record.response, max_payload_bytes, mask),
+        error_message=record.error_message and _error(record.error_message, mask),
+        arguments=_payload(record.arguments, mask(arguments), max_payload_bytes),
+        response=_payload(record.response, mask(response), max_payload_bytes),
         duration_ms=record.duration_ms,
         timestamp=record.timestamp,
-        request_id=name(record.request_id, mask),
-        session_id=name(record.session_id, mask),
-        client_name=name(record.client_name, mask),
-        metadata=_metadata(record.metadata, mask),
+        request_id=request_id,
+        session_id=session_id,
+        client_name=client_name,
+        metadata=_still_json(metadata, mask(metadata)),
         writer=writer,
         position=position,
     )
@@ -58,11 +68,9 @@ def derived(linked: Linked) -> tuple[str | None, str]:
     )
 
 
-def name(text: str | None, mask: Mask) -> str | None:
-    """A name or an id: masked, in one piece, short enough for an index."""
-    if text is None:
-        return None
-    text = clean(mask(text))
+def name(text: str) -> str:
+    """A name or an id in one piece, and short enough for an index."""
+    text = clean(text)
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
@@ -73,26 +81,27 @@ def clean(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
 
 
-def _error(text: str | None, mask: Mask) -> str | None:
-    if text is None:
-        return None
+def _error(text: str, mask: Mask) -> str:
     kept = clean(mask(text[: _LONGEST_ERROR + _MARGIN_BYTES]))
     if len(text) <= _LONGEST_ERROR:
         return kept
     return f"{kept[:_LONGEST_ERROR]}… (cut: {len(text)} characters in all)"
 
 
-def payload(raw: Raw, limit: int, mask: Mask) -> Raw:
-    """The JSON to store: the payload on one line, or its beginning with a mark that tells its size."""
+def _text(raw: Raw, limit: int) -> str:
+    """As much of a payload as may be kept, and a little more."""
     view = memoryview(raw)
-    size = len(view)
+    return str(view if len(view) <= limit else view[: limit + _MARGIN_BYTES], "utf-8", "replace")
+
+
+def _payload(raw: Raw, masked: str, limit: int) -> Raw:
+    """The JSON to store: the payload on one line, or its beginning with a mark that tells its size."""
+    if masked == "null":
+        return NOTHING
+    size = len(memoryview(raw))
     if size <= limit:
-        data = bytes(view)
-        if data == _NULL:
-            return NOTHING
-        return _one_line(mask(data.decode("utf-8", "replace")))
-    beginning = mask(bytes(view[: limit + _MARGIN_BYTES]).decode("utf-8", "replace"))
-    kept = beginning.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
+        return _one_line(masked)
+    kept = masked.encode()[:limit].decode("utf-8", "ignore")
     return _encoded({"truncated": True, "original_bytes": size, "beginning": kept})
 
 
@@ -128,12 +137,15 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _metadata(metadata: dict[str, Any], mask: Mask) -> Raw:
+def _metadata(metadata: dict[str, Any]) -> str:
     text = bytes(_encoded(metadata)).decode()
     if len(text) > _LARGEST_METADATA:
         kept = {key: metadata[key] for key in ("intent", "tool_variant") if key in metadata}
         text = bytes(_encoded({**kept, "truncated": True, "original_bytes": len(text)})).decode()
-    masked = mask(text)
+    return text
+
+
+def _still_json(text: str, masked: str) -> Raw:
     if masked != text and not _is_json(masked):
         return _encoded({"masked": masked})
     return Raw(masked.encode())

@@ -85,7 +85,11 @@ class Retention:
         """The next few of the oldest records that are too many or too old."""
         cutoff = to_micros(now() - timedelta(days=self._settings().retention_days))
         with self._storage.read() as connection:
-            oldest = select(activity.c.seq, activity.c.timestamp).where(activity.c.seq <= digested(connection))
+            # The last row stays, since new ones are numbered from it.
+            newest = select(func.max(activity.c.seq)).scalar_subquery()
+            oldest = select(activity.c.seq, activity.c.timestamp).where(
+                activity.c.seq <= digested(connection), activity.c.seq < newest
+            )
             rows = connection.execute(oldest.order_by(activity.c.seq).limit(ROWS_PER_STEP)).all()
         goes = 0
         while goes < len(rows) and (goes < excess or rows[goes].timestamp < cutoff):

@@ -19,7 +19,9 @@ _Sequence: Final = BigInteger().with_variant(Integer, "sqlite")
 activity = Table(
     "activity",
     metadata,
-    Column("seq", _Sequence, primary_key=True, autoincrement=True),  # in the order of commits, over all writers
+    # In the order of commits, over all writers. SQLite counts on from the last row, which retention therefore leaves;
+    # AUTOINCREMENT would cost every commit a second page.
+    Column("seq", _Sequence, primary_key=True, autoincrement=True),
     Column("id", Text, nullable=False),
     Column("type", Text, nullable=False),
     Column("source", Text, nullable=False),
@@ -41,7 +43,6 @@ activity = Table(
     Column("hash", LargeBinary, nullable=False),
     Column("intent_type", Text),  # worked out of metadata
     Column("search", Text, nullable=False),  # the words of tool, error and reason
-    sqlite_autoincrement=True,
 )
 
 activity_index = Table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -16,25 +17,31 @@ _MOST_QUERY_WORDS: Final = 20
 
 def searchable(tool: str | None, *texts: str | None) -> str:
     """The words of a record, lower-cased, each once, between single spaces."""
-    found: dict[str, None] = {}
-    if tool:
-        # The parts of a camel-case name are words too, beside the whole.
-        _collect(_HUMP.sub(" ", tool), found)
-        _collect(tool, found)
+    found = dict.fromkeys(_tool_words(tool)) if tool else {}
     for text in texts:
         if text:
-            _collect(text, found)
-    return " ".join(list(found)[:_MOST_WORDS])
+            found.update(dict.fromkeys(_words(text)))
+    return " ".join(found if len(found) <= _MOST_WORDS else list(found)[:_MOST_WORDS])
 
 
-def _collect(text: str, found: dict[str, None]) -> None:
-    for word in _WORD.findall(text.lower() if text.isascii() else text.casefold()):
-        found[word[:_LONGEST_WORD]] = None
+@lru_cache(4096)
+def _tool_words(tool: str) -> list[str]:
+    """The parts of a camel-case name are words too, beside the whole."""
+    return _words(_HUMP.sub(" ", tool)) + _words(tool)
+
+
+def _words(text: str) -> list[str]:
+    words: list[str] = _WORD.findall(_folded(text))
+    return words if len(text) <= _LONGEST_WORD else [word[:_LONGEST_WORD] for word in words]
+
+
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else text.casefold()
 
 
 def query_words(query: str) -> list[tuple[str, bool]]:
     """The words of a query, each with whether it stands for all words that begin so (`creat*`)."""
-    found = _QUERY_WORD.findall(query.lower() if query.isascii() else query.casefold())
+    found = _QUERY_WORD.findall(_folded(query))
     return [(word[:_LONGEST_WORD], bool(star)) for word, star in found[:_MOST_QUERY_WORDS]]
 
 

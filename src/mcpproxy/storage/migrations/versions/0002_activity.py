@@ -61,7 +61,6 @@ def _ledger() -> None:
         sa.Column("hash", sa.LargeBinary, nullable=False),
         sa.Column("intent_type", sa.Text),
         sa.Column("search", sa.Text, nullable=False),
-        sqlite_autoincrement=True,
     )
 
 
