@@ -151,7 +151,11 @@ class App:
             self.tokens = Tokens(self.storage, self._on_token_gone)
             self._gate = Gate(lambda: self.config, self.tokens)
             self.agent = AgentFace(
-                settings=lambda: self.config, house=self._house, pipeline=self.pipeline, gate=self._gate
+                settings=lambda: self.config,
+                change_config=self.change_config,
+                house=self._house,
+                pipeline=self.pipeline,
+                gate=self._gate,
             )
             await stack.enter_async_context(self.agent.running())
             await self.tokens.start()

@@ -79,6 +79,40 @@ def built_in_tools(config: Config, servers: Iterable[str]) -> list[dict[str, Any
     ]
 
 
+def management_tools() -> list[dict[str, Any]]:
+    """What a caller that holds the API key sees besides."""
+    name = _text("The server's name.")
+    return [
+        {
+            "name": "upstream_servers",
+            "title": "Manage servers",
+            "description": "List, add, remove, enable, disable or restart upstream servers, or read their logs. "
+            "A server added here stays in quarantine until a person approves it.",
+            "inputSchema": _object(
+                {
+                    "operation": {
+                        "type": "string",
+                        "enum": ["list", "add", "remove", "enable", "disable", "restart", "logs"],
+                    },
+                    "name": name,
+                    "server": {"type": "object", "description": "For add: its entry, as in the configuration file."},
+                },
+                ["operation"],
+            ),
+            "annotations": {"title": "Manage servers", "readOnlyHint": False, "destructiveHint": True},
+        },
+        {
+            "name": "quarantine_security",
+            "title": "Quarantine",
+            "description": "List the servers in quarantine, or put one there. Only a person can approve one.",
+            "inputSchema": _object(
+                {"operation": {"type": "string", "enum": ["list", "quarantine"]}, "name": name}, ["operation"]
+            ),
+            "annotations": {"title": "Quarantine", "readOnlyHint": False, "destructiveHint": False},
+        },
+    ]
+
+
 def _retrieve_tools(config: Config, servers: Iterable[str]) -> dict[str, Any]:
     names = sorted(servers)
     named = ", ".join(names[:_MAX_NAMED_SERVERS])

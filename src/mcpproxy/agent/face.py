@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mcpproxy.agent import tools
 from mcpproxy.agent.arguments import BadArguments, read_call
-from mcpproxy.agent.descriptions import REMOVED_CALL_TOOL, built_in_tools
+from mcpproxy.agent.descriptions import REMOVED_CALL_TOOL, built_in_tools, management_tools
 from mcpproxy.agent.http import HttpFace, incoming_of
 from mcpproxy.agent.lane import Lane
+from mcpproxy.agent.manage import ChangeConfig, quarantine_security, upstream_servers
 from mcpproxy.agent.retrieve import retrieve_tools
 from mcpproxy.agent.sdk import AgentServer, Incoming, Placeholders, UnknownTool
 from mcpproxy.agent.stdio import StdioFace, StdioIncoming
@@ -31,8 +32,17 @@ if TYPE_CHECKING:
 class AgentFace:
     """Everything that agents see."""
 
-    def __init__(self, *, settings: Callable[[], Config], house: House, pipeline: Pipeline, gate: Gate) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Callable[[], Config],
+        change_config: ChangeConfig,
+        house: House,
+        pipeline: Pipeline,
+        gate: Gate,
+    ) -> None:
         self._settings = settings
+        self._change_config = change_config
         self._house = house
         self._pipeline = pipeline
         self._placeholders = Placeholders()
@@ -64,7 +74,8 @@ class AgentFace:
     def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """What `tools/list` shows this caller."""
         listings = self._house.catalog.snapshot.listings
-        return built_in_tools(self._settings(), [name for name in listings if caller.scope.sees_server(name)])
+        tools = built_in_tools(self._settings(), [name for name in listings if caller.scope.sees_server(name)])
+        return [*tools, *management_tools()] if caller.admin else tools
 
     async def dispatch(
         self,
@@ -99,6 +110,10 @@ class AgentFace:
                     answer = tools.describe_tool(self._house, config, caller, arguments)
                 case "read_cache":
                     answer = tools.read_cache(self._house, config, owner_of(caller), arguments)
+                case "upstream_servers" if caller.admin:
+                    answer = await upstream_servers(self._house, self._change_config, arguments)
+                case "quarantine_security" if caller.admin:
+                    answer = await quarantine_security(self._house, self._change_config, arguments)
                 case "call_tool":
                     raise UnknownTool(REMOVED_CALL_TOOL)
                 case _:
