@@ -27,6 +27,7 @@ from mcpproxy.catalog.catalog import Catalog
 from mcpproxy.catalog.finder import Finder
 from mcpproxy.catalog.listing import Listing
 from mcpproxy.catalog.store import ListingStore
+from mcpproxy.catalog.visible import wanted
 from mcpproxy.chronicle import Chronicle
 from mcpproxy.config.load import Loaded
 from mcpproxy.config.mask import Masker, secrets_of
@@ -114,7 +115,7 @@ class App:
                 open_storage, self.config.storage, self.data_dir, self.config.activity.durability
             )
             stack.callback(self.storage.close)
-            self.catalog = Catalog(ListingStore(self.storage))
+            self.catalog = Catalog(ListingStore(self.storage), self._wanted)
             self.finder = Finder(self.data_dir)
             stack.push_async_callback(asyncio.to_thread, self.finder.close)
             self.catalog.watch(self.finder.listed)
@@ -193,6 +194,10 @@ class App:
         task = asyncio.create_task(self.agent.http.close_sessions(token.key))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+    def _wanted(self, listing: Listing) -> Listing:
+        server = next((server for server in self.servers if server.name == listing.server), None)
+        return wanted(listing, server) if server is not None else listing
 
     async def _on_listing(self, listing: Listing) -> None:
         self.chronicle.tools_listed(self.catalog.snapshot.listings.get(listing.server), listing)

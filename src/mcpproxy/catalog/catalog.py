@@ -33,8 +33,10 @@ class Snapshot(Struct, frozen=True):
 class Catalog:
     """The current snapshot, kept in step with what servers list and with what is on disk."""
 
-    def __init__(self, store: ListingStore) -> None:
+    def __init__(self, store: ListingStore, show: Callable[[Listing], Listing] = lambda listing: listing) -> None:
         self._store = store
+        self._show = show
+        """What of a list the operator wants to be seen; all of it is kept on disk."""
         self._snapshot = Snapshot()
         self._saved: dict[str, Listing] = {}
         self._writing = asyncio.Lock()
@@ -78,7 +80,7 @@ class Catalog:
     def _swap(self, server: str, listing: Listing | None) -> None:
         listings = {name: kept for name, kept in self._snapshot.listings.items() if name != server}
         if listing is not None:
-            listings[server] = listing
+            listing = listings[server] = self._show(listing)
         tools = {tool.id: tool for kept in listings.values() for tool in kept.tools.values()}
         self._snapshot = Snapshot(MappingProxyType(listings), MappingProxyType(tools))
         for watcher in self._watchers:
