@@ -125,6 +125,11 @@ def data_of(body: bytes) -> Raw:
         raise Failure(FAILED, f"the daemon's answer cannot be read: {error}.") from None
 
 
+def refusal_in(body: bytes) -> Refused:
+    """The refusal in an envelope that came as an event."""
+    return _refused(500, "", body)
+
+
 def segment(name: str) -> str:
     """A name as one part of a path."""
     return quote(name, safe="")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,7 +101,7 @@ class Screen:
         """Print one line of harmless text; a part may come with a style."""
         texts = [(part, "") if isinstance(part, str) else part for part in parts]
         if not self.terminal:
-            self.write(clean("".join(text for text, _ in texts)))
+            self.write(clean_lines("".join(text for text, _ in texts)))
             return
         from rich.text import Text
 
@@ -144,6 +145,15 @@ class Screen:
         from rich.text import Text
 
         self.remarks.print(Text(clean_lines(text), style), soft_wrap=True)
+
+    @contextlib.contextmanager
+    def working(self, text: str) -> Iterator[None]:
+        """Show that something takes a moment, on a terminal."""
+        if self.output != "table" or not sys.stderr.isatty():
+            yield
+            return
+        with self.remarks.status(clean(text)):
+            yield
 
 
 def _console(*, stderr: bool) -> Console:

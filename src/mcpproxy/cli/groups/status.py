@@ -29,15 +29,18 @@ def status(context: typer.Context) -> None:
 
 
 def _print(screen: Any, found: dict[str, Any], servers: list[dict[str, Any]], where: str) -> None:
+    import time
     from datetime import datetime
 
     from mcpproxy.cli import looks
 
-    up = datetime.fromisoformat(found["started_at"])
+    up = time.time() - datetime.fromisoformat(found["started_at"]).timestamp()
     counts = found["servers"]
     config = found["config"]
     good = counts["ready"] == counts["total"]
-    screen.line(("mcpproxy " + found["version"], "bold"), f" is running since {looks.ago(up.timestamp())} ({where})")
+    screen.line(
+        ("mcpproxy " + found["version"], "bold"), f" has been running for {looks.duration(up * 1000)} ({where})"
+    )
     screen.line("  endpoint  ", f"http://{found['listen']}/mcp" if found["listen"] else "stdio")
     screen.line("  servers   ", (f"{counts['ready']} of {counts['total']} ready", "green" if good else "yellow"))
     screen.line("  tools     ", str(found["tools"]))

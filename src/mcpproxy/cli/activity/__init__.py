@@ -1,0 +1,1 @@
+"""What happened, on a terminal."""

@@ -1,0 +1,68 @@
+"""How long will it take? A bar for what the server reports, on a terminal only, and gone when the answer is there."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from mcpproxy.cli.clean import clean
+
+if TYPE_CHECKING:
+    from mcpproxy.cli.screen import Screen
+
+
+_PATIENCE: Final = 0.7
+"""Seconds before a call is worth a bar."""
+
+
+class _Report(Struct):
+    progress: float = 0
+    total: float | None = None
+    message: str | None = None
+
+
+@contextlib.contextmanager
+def progress_bar(screen: Screen, title: str) -> Iterator[Callable[[bytes], None]]:
+    """Gives what takes the server's reports."""
+    if not sys.stderr.isatty() or screen.output != "table":
+        yield lambda report: None
+        return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[share]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(*columns, console=screen.remarks, transient=True)
+    task = bar.add_task(clean(title), total=None, share="")
+    # Most calls are over before anybody could read it.
+    soon = threading.Timer(_PATIENCE, bar.start)
+    soon.daemon = True
+
+    def take(data: bytes) -> None:
+        try:
+            report = msgspec.json.decode(data, type=_Report)
+        except (msgspec.MsgspecError, RecursionError):
+            return
+        total = report.total if report.total and report.total > 0 else None
+        share = f"{min(report.progress / total, 1):.0%}" if total else ""
+        text = f"{title}  {report.message}" if report.message else title
+        bar.update(task, completed=report.progress, total=total, share=share, description=clean(text)[:200])
+        bar.start()
+
+    soon.start()
+    try:
+        yield take
+    finally:
+        soon.cancel()
+        soon.join()
+        bar.stop()
