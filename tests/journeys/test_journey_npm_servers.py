@@ -57,6 +57,13 @@ def listed(client: Client) -> dict[str, types.Tool]:
     return asyncio.run(ask())
 
 
+async def echo(proxy: Proxy, server: str, message: str) -> str:
+    """What the echo tool of a server says when it is called through the proxy."""
+    async with Client(proxy.url) as client:
+        called = await client.call_tool("call_tool_read", {"name": f"{server}:echo", "args": {"message": message}})
+        return called.model_dump_json()
+
+
 def started_directly(package: str, *arguments: str) -> Client:
     command, *rest = npm.server(package, *arguments)
     return Client(StdioServerParameters(command=command, args=rest))
@@ -118,4 +125,6 @@ def test_a_killed_http_server_is_taken_up_again_when_it_is_back(
     before = proxy.times_ready(server)
     upstream.kill()
     upstream.start()
+    # The proxy may not have noticed yet: the call itself finds out, and goes through all the same.
+    assert "Echo: still there?" in asyncio.run(echo(proxy, server, "still there?"))
     proxy.await_ready(server, times=before + 1)
