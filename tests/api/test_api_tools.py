@@ -46,7 +46,7 @@ def test_the_search_is_that_of_retrieve_tools_and_on_record(rest: Rest) -> None:
     assert rest.get("tools/search?q=xyzzyqwrt")["tools"] == []
 
 
-RAW = '{"content":[],"structuredContent":{"n":1e400,"d":0.10,"big":1234567890123456789012,"a":1,"a":2},"_meta":{"x":1.50}}'
+RAW = '{"content":[],"structuredContent":{"n":1e400,"d":0.10,"big":1234567890123456789,"a":1,"a":2},"_meta":{"x":1.50}}'
 
 
 def test_a_result_passes_byte_for_byte(rest: Rest) -> None:

@@ -87,5 +87,7 @@ def _bearer(authorization: str | None) -> str | None:
     if authorization is None:
         return None
     scheme, _, value = authorization.partition(" ")
-    # Another scheme is a credential that we do not know, not the absence of one.
-    return value.strip() if scheme.lower() == "bearer" else authorization
+    if scheme.lower() != "bearer":
+        # A credential that we do not know is not the absence of one.
+        raise Unidentified("This kind of Authorization is not known here: send Bearer and the key.")
+    return value.strip()
