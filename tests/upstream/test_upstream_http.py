@@ -1,6 +1,7 @@
 """Do HTTP servers of every kind become ready, say when a login is missing, and survive a lost session?"""
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Iterator
 from typing import Any
@@ -382,6 +383,65 @@ async def _status(status: int) -> web.Response:
 
 async def _large(message: dict[str, Any]) -> web.Response:
     return answer(message, "x" * 40_000_000)
+
+
+def test_after_a_call_that_broke_the_server_is_asked_whether_it_is_still_there() -> None:
+    async def main() -> None:
+        upstream = HttpUpstream()
+        async with serving(upstream) as url, house(at(url)) as home:
+            await home.ready()
+            upstream.on["tools/call"] = lambda request, message: hang_up(request)
+            with pytest.raises(ChannelClosed):
+                await home.call("a", "echo")
+            await until(lambda: len(home.listings) == 2)
+            assert home.states_of("a") == ["connecting", "ready"]
+
+    run(main())
+
+
+def test_a_server_that_went_down_is_noticed_by_the_first_call() -> None:
+    async def main() -> None:
+        async with contextlib.AsyncExitStack() as site:
+            url = await site.enter_async_context(serving(HttpUpstream()))
+            async with house(at(url)) as home:
+                await home.ready()
+                await site.aclose()
+                with pytest.raises(ChannelClosed, match=r"cannot reach|broke"):
+                    await home.call("a", "echo")
+                assert "cannot reach" in await home.state("a", State.BACKING_OFF)
+                assert home.stale("a")
+
+    run(main())
+
+
+def test_a_call_under_way_outlives_a_list_that_failed() -> None:
+    async def main() -> None:
+        upstream = HttpUpstream()
+        upstream.streams = True
+        going_on = asyncio.Event()
+
+        async def slow(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+            await going_on.wait()
+            return answer(message, {"structuredContent": "done"})
+
+        async def fail(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+            return web.Response(status=503)
+
+        async with serving(upstream) as url, house(at(url)) as home:
+            await home.ready()
+            upstream.on = {"tools/call": slow, "tools/list": fail}
+            calling = asyncio.create_task(home.call("a", "echo"))
+            await until(lambda: upstream.messages("tools/call"))
+            upstream.say.put_nowait(event(LIST_CHANGED))
+            await until(lambda: any("could not be listed again" in line for line in home.server("a").log.lines))
+            del upstream.on["tools/list"]
+            going_on.set()
+            assert await calling == "done"
+            await until(lambda: len(home.listings) == 2)
+            assert home.states_of("a") == ["connecting", "ready"]
+            upstream.say.put_nowait(b"")
+
+    run(main())
 
 
 # What the server says on its own.

@@ -282,10 +282,21 @@ class Upstream:
                 steady = time.monotonic() - listed > 4 * pause
                 pause = RELIST_PAUSE if steady else min(2 * pause, LONGEST_RELIST_PAUSE)
                 await asyncio.wait({closed}, timeout=pause)
-                await self._list(connection)
+                await self._list_again(connection)
                 listed = time.monotonic()
             elif connection.channel.in_flight == 0:
                 await self._check(connection)
+
+    async def _list_again(self, connection: Connection) -> None:
+        try:
+            await self._list(connection)
+        except WireError as error:
+            fatal = isinstance(error, Unauthorized | SessionExpired) or connection.channel.closed.done()
+            if fatal or connection.channel.in_flight == 0:
+                raise
+            # It holds calls that may yet end well.
+            self.log.note(f"its tools could not be listed again: {error}")
+            self._relist.set()
 
     async def _check(self, connection: Connection) -> None:
         """A server that holds its calls is busy; one that is idle and does not answer is gone."""
@@ -381,8 +392,8 @@ class Upstream:
             return await connection.call_tool(
                 tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
             )
-        except Unauthorized:
-            self._relist.set()  # this tool alone, or all of the server? The answer to the next list will say.
+        except (Unauthorized, ChannelClosed):
+            self._relist.set()  # was it this call alone, or is it all of the server? The next list will say.
             raise
 
 

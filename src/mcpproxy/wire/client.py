@@ -92,3 +92,8 @@ def origin(url: str | URL) -> str:
     with contextlib.suppress(ValueError):
         return str(URL(url).origin())
     return "the server"
+
+
+def readable(text: str) -> str:
+    """Text from a header line, short and without the bytes that are none."""
+    return text[:200].encode(errors="replace").decode()

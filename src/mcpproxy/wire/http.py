@@ -16,7 +16,7 @@ from multidict import CIMultiDict
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
-from mcpproxy.wire.client import Client, Credentials, origin
+from mcpproxy.wire.client import Client, Credentials, origin, readable
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import (
     AnswerTooLarge,
@@ -76,9 +76,8 @@ class HttpChannel(Channel):
             async with self._client.request(method, self.url, body, sent) as response:
                 yield response
         except aiohttp.ClientConnectorError as error:
-            reason = f"cannot reach {origin(self.url)}: {error.strerror or error}"
-            self.fail_all(reason)
-            raise ChannelClosed(reason) from None
+            # This request's misfortune; others may be under way on connections that stand.
+            raise ChannelClosed(f"cannot reach {origin(self.url)}: {error.strerror or error}") from None
         except aiohttp.ClientError as error:
             raise ChannelClosed(f"the connection broke: {error or type(error).__name__}") from None
 
@@ -106,8 +105,11 @@ class HttpChannel(Channel):
         return self.session_id is not None and not self.modern
 
     def _adopt_session(self, response: aiohttp.ClientResponse) -> None:
-        if self.session_id is None:
-            self.session_id = response.headers.get(_SESSION_HEADER)
+        given = response.headers.get(_SESSION_HEADER)
+        if self.session_id is None and given is not None:
+            if not (given.isascii() and given.isprintable()):
+                raise InvalidAnswer("its session id is not made of visible characters")
+            self.session_id = given
 
     def _deliver_to(self, pending: Pending, data: bytes) -> None:
         """Take the answer to one POST: whatever is wrong with it is that request's fault."""
@@ -168,9 +170,8 @@ class HttpChannel(Channel):
         if status < 300:
             return
         if status < 400:
-            raise HttpStatus(
-                status, f"it redirects to {response.headers.get('Location', '?')[:200]}; set `url` to that"
-            )
+            target = readable(response.headers.get("Location", "?"))
+            raise HttpStatus(status, f"it redirects to {target}; set `url` to that")
         body = (await self._read(response, _MAX_ERROR_BODY, cut=True)) if response.content_length != 0 else b""
         if status == 404 and self._in_session:
             raise SessionExpired(status, "the server no longer knows our session")

@@ -10,7 +10,7 @@ import aiohttp
 from yarl import URL
 
 from mcpproxy.wire.channel import Channel, Pending
-from mcpproxy.wire.client import Client, Credentials, origin
+from mcpproxy.wire.client import Client, Credentials, origin, readable
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, WireError
 from mcpproxy.wire.events import EventParser
@@ -98,7 +98,7 @@ class SseChannel(Channel):
             sent = {"Content-Type": "application/json", **headers}
             async with self._client.request("POST", endpoint, body, sent) as response:
                 if response.status >= 300:
-                    raise HttpStatus(response.status, response.reason or "")
+                    raise HttpStatus(response.status, readable(response.reason or ""))
         except aiohttp.ClientError as error:
             raise ChannelClosed(f"the connection broke: {error or type(error).__name__}") from None
 
