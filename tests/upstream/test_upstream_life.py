@@ -334,6 +334,18 @@ def test_a_call_to_a_server_that_still_connects_waits_within_its_timeout() -> No
     run(main())
 
 
+def test_a_call_that_waits_for_a_server_learns_that_it_was_stopped() -> None:
+    async def main() -> None:
+        async with house(bad_server("a", hang_at_start=True)) as home:
+            waiting = asyncio.create_task(home.call("a", "echo"))
+            await asyncio.sleep(0.1)
+            await home.pool.stop()
+            with pytest.raises(NotReady, match="stopped"):
+                await waiting
+
+    run(main())
+
+
 # Health.
 
 
