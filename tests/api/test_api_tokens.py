@@ -145,6 +145,18 @@ def test_on_rest_a_token_finds_and_calls_within_its_scope(rest: Rest) -> None:
         assert rest.error("POST", "tools/call", status, json=body, key=token)["code"] == said
 
 
+def test_a_call_is_on_record_with_the_token_that_made_it(rest: Rest) -> None:
+    made = create(rest, "accountable")
+    for name, status in (("echo:reads", 200), ("echo:deletes", 403)):
+        body = {"name": name, "variant": "read"}
+        headers = {"X-Request-Id": f"by-{status}"}
+        assert rest.ask("POST", "tools/call", json=body, key=made["token"], headers=headers).status_code == status
+        records = rest.get(f"activity?request_id=by-{status}")["activities"]
+        assert {record["metadata"]["caller"] for record in records} == {f"token:{made['id']}"}
+    rest.post("tools/call", {"name": "echo:reads", "variant": "read"}, headers={"X-Request-Id": "by-key"})
+    assert "caller" not in rest.get("activity?request_id=by-key")["activities"][0]["metadata"]
+
+
 def test_what_is_out_of_scope_looks_as_if_it_were_not_there(rest: Rest) -> None:
     token = create(rest, "blind", servers=["echo"], tools=["reads"])["token"]
     hidden = rest.error("POST", "tools/call", 404, json={"name": "other:reads", "variant": "read"}, key=token)

@@ -99,7 +99,7 @@ def unrecorded(call: Call, error: RecordFailed) -> Refusal:
 
 
 def _record(call: Call, status: Status, error: str | None, refusal: Refusal | None = None) -> Record:
-    metadata: dict[str, Any] = {"intent": call.intent, "tool_variant": call.variant}
+    metadata = _about(call)
     if call.warnings:
         metadata["warnings"] = list(call.warnings)
     if refusal is not None:
@@ -125,6 +125,14 @@ def _record(call: Call, status: Status, error: str | None, refusal: Refusal | No
     )
 
 
+def _about(call: Call) -> dict[str, Any]:
+    """What every record of a call tells: what was meant, and by whom where that is known."""
+    about: dict[str, Any] = {"intent": call.intent, "tool_variant": call.variant}
+    if call.caller.key.startswith("token:"):
+        about["caller"] = call.caller.key
+    return about
+
+
 def _asked_arguments(call: Call) -> Raw:
     """What was sent, or, where that was never made out, what was asked."""
     if call.arguments != b"{}":
@@ -137,7 +145,7 @@ def _asked_arguments(call: Call) -> Raw:
 
 
 def _decision(call: Call, main: Record, status: Status, text: str | None, refusal: Refusal | None) -> Record:
-    metadata: dict[str, Any] = {"intent": call.intent, "tool_variant": call.variant, **call.findings}
+    metadata = {**_about(call), **call.findings}
     if refusal is not None:
         metadata |= {"code": refusal.code, "details": refusal.details}
     return Record(
