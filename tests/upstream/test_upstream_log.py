@@ -2,6 +2,7 @@
 
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from mcpproxy.upstream.log import ServerLog, log_path
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> ServerLog:
-    return ServerLog(log_path(tmp_path, "a"), lambda text: text.replace("hunter2", "***"))
+def log(tmp_path: Path) -> Iterator[ServerLog]:
+    opened = ServerLog(log_path(tmp_path, "a"), lambda text: text.replace("hunter2", "***"))
+    yield opened
+    opened.close()
 
 
 def said(log: ServerLog) -> list[str]:
