@@ -89,8 +89,8 @@ def at_rest(home: Path, count: int, idle: float) -> None:
         spent = cpu_of(process) - before
         threads, descriptors = process.num_threads(), process.num_fds()
     print(
-        f"{count:>9} {answering:>8.2f} s {ready:>8.2f} s {starting:>8.2f} s {memory / 2**20:>8.1f} MB {spent / idle * 100:>8.2f} %"
-        f" {threads:>8} {descriptors:>6}"
+        f"{count:>9} {answering:>8.2f} s {ready:>8.2f} s {starting:>8.2f} s {memory / 2**20:>8.1f} MB"
+        f" {spent / idle * 100:>8.2f} % {threads:>8} {descriptors:>6}"
     )
 
 
