@@ -13,7 +13,7 @@ def agreed(screen: Screen, question: str, *, yes: bool) -> bool:
     """Whether to go on."""
     if yes:
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if screen.output != "table" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         screen.note("Nothing was changed. Add --yes to do it.")
         return False
     sys.stderr.write(f"{question} [y/N] ")

@@ -13,7 +13,7 @@ from mcpproxy.cli.errors import FAILED, INTERRUPTED, USAGE, Failure, explained, 
 from mcpproxy.cli.options import COMMON, Options, UsageError, split
 from mcpproxy.cli.session import Session
 
-GROUPS: Final = ("serve", "call", "tools", "upstream", "activity", "token", "config", "status", "version")
+GROUPS: Final = ("serve", "call", "tools", "upstream", "activity", "token", "config", "connect", "status", "version")
 """Every command of the first level, in the order of help; each has a module in `groups`, with `register(app)`."""
 
 _CLOSED_PIPE: Final = 141

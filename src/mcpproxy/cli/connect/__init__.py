@@ -1,0 +1,1 @@
+"""Other programs, pointed at the proxy."""
