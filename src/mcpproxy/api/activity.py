@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
@@ -131,20 +131,19 @@ def _choice(values: tuple[str, ...], text: str) -> Any:
     return Query(description=text, json_schema_extra={"enum": list(values)})
 
 
-Name = Annotated[str | None, Query(max_length=_LONGEST_NAME)]
+def _name(text: str) -> Any:
+    return Query(max_length=2 * _LONGEST_NAME, description=text)
 
 
 def asked(
     *,
     type: Annotated[str | None, _choice(TYPES, "What kind of thing happened")] = None,
     status: Annotated[str | None, _choice(STATUSES, "What it came to")] = None,
-    server: Name = None,
-    tool: Annotated[
-        str | None, Query(max_length=2 * _LONGEST_NAME, description="A bare name, or `server:tool`")
-    ] = None,
+    server: Annotated[str | None, _name("The server's name")] = None,
+    tool: Annotated[str | None, _name("A bare name, or `server:tool`")] = None,
     intent_type: Annotated[str | None, _choice(INTENT_TYPES, "The declared kind of operation")] = None,
-    request_id: Name = None,
-    session_id: Name = None,
+    request_id: Annotated[str | None, _name("All records of one request")] = None,
+    session_id: Annotated[str | None, _name("All records of one MCP session")] = None,
     start_time: Annotated[
         str | None, Query(description="That moment and later: RFC 3339, a date, or an age such as 24h")
     ] = None,
@@ -171,7 +170,7 @@ async def list_activity(
     rooms: Rooms,
     turns: MyTurns,
     which: Asked,
-    limit: Annotated[int, Query(ge=1, le=MOST)] = DEFAULT_LIMIT,
+    limit: Annotated[int, Query(ge=1, le=MOST, description="The longest page")] = DEFAULT_LIMIT,
     cursor: Annotated[str | None, Query(description="The `next_cursor` of the page before")] = None,
 ) -> Response:
     """What happened, newest first. A page stays in place while new records arrive."""
@@ -234,7 +233,9 @@ async def verify_activity(request: Request, rooms: Rooms, turns: MyTurns) -> dic
 
 
 @router.get("/{id}", response_model=Ok[Activity])
-async def get_activity(request: Request, id: str, rooms: Rooms) -> Response:
+async def get_activity(
+    request: Request, id: Annotated[str, Path(description="The record's id")], rooms: Rooms
+) -> Response:
     """One record, whole."""
     found = await asyncio.to_thread(get_record, rooms.storage, id) if "\0" not in id else None
     if found is None:

@@ -19,6 +19,7 @@ METRICS = "/metrics"
 _ROUTERS: tuple[APIRouter, ...] = (
     status.router,
     servers.router,
+    tools.router,
     activity.router,
     events.router,
     tokens.router,
@@ -47,8 +48,9 @@ def build(services: Services) -> Door:
     app.state.services = services
     app.state.turns = AllTurns.fresh()
     for router in _ROUTERS:
-        app.include_router(router, prefix=PREFIX, responses=FAILURES, dependencies=[Depends(operator)])
-    app.include_router(tools.router, prefix=PREFIX, responses=FAILURES)
+        # Finding and calling tools is for tokens too, within their scope.
+        only = [] if router is tools.router else [Depends(operator)]
+        app.include_router(router, prefix=PREFIX, responses=FAILURES, dependencies=only)
     document = complete(app.openapi())
     app.include_router(docs.router_for(document), prefix=PREFIX, dependencies=[Depends(operator)])
     app.add_api_route(METRICS, metrics.metrics, include_in_schema=False, dependencies=[Depends(operator)])

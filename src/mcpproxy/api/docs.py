@@ -6,6 +6,7 @@ The page is made here from the document, once. It has no script, and fetches not
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -13,6 +14,7 @@ import msgspec
 from fastapi import APIRouter
 from fastapi.responses import Response
 from jinja2 import Environment, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,8 +41,14 @@ def router_for(document: dict[str, Any]) -> APIRouter:
 def page(document: dict[str, Any]) -> str:
     """The document as a page for people."""
     environment = Environment(autoescape=select_autoescape(default=True), undefined=StrictUndefined, trim_blocks=True)
+    environment.filters["code"] = _with_code
     template = environment.from_string(files("mcpproxy.api").joinpath("docs.html").read_text("utf-8"))
     return template.render(info=document["info"], groups=_groups(document))
+
+
+def _with_code(text: str) -> Markup:
+    """A text with what stands between backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped right there
 
 
 def _groups(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -84,7 +92,7 @@ def _parameter(found: dict[str, Any]) -> dict[str, Any]:
         "required": found.get("required", False),
         "text": found.get("description", ""),
         "choices": next((kind["enum"] for kind in kinds if "enum" in kind), []),
-        "bounds": " ".join(bounds),
+        "bounds": " ".join(bounds).capitalize(),
         "default": schema.get("default"),
     }
 

@@ -45,9 +45,16 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
     document["security"] = [{name: []} for name in _KEYS]
     for item in document["paths"].values():
         for method, operation in item.items():
+            for status in {"200", "201"} & operation["responses"].keys():
+                _say_done(operation["responses"][status])
             if method in _CHANGING:
                 operation["responses"] = _failures() | operation["responses"]
     return document
+
+
+def _say_done(response: dict[str, Any]) -> None:
+    if response["description"] == "Successful Response":
+        response["description"] = "Done"
 
 
 def _failures() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from msgspec import structs
 from pydantic import BaseModel, Field
@@ -31,6 +31,7 @@ router = APIRouter(prefix="/servers", tags=["servers"])
 State = Literal[
     "disconnected", "connecting", "ready", "needs_login", "backing_off", "disabled", "quarantined", "failed"
 ]
+Name = Annotated[str, Path(description="The server's name")]
 Body = Annotated[dict[str, Any], Depends(document)]
 
 _ENTRY = {"name": "files", "command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/srv/docs"]}
@@ -165,7 +166,7 @@ def _held(rooms: Services) -> list[Server]:
 
 
 @router.get("/{name}", response_model=Ok[ServerView], response_model_exclude_none=True)
-async def get_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def get_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """One server and its state."""
     return ok(request, _view(rooms, _find(rooms, name)))
 
@@ -178,7 +179,7 @@ async def get_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any
         None, "The keys to change; null takes one out, *** leaves a secret as it is", {"enabled": False}
     ),
 )
-async def change_server(request: Request, name: str, body: Body, rooms: Rooms) -> dict[str, Any]:
+async def change_server(request: Request, name: Name, body: Body, rooms: Rooms) -> dict[str, Any]:
     """Change a server's entry; the server is started anew with it."""
     upstream = _configured(rooms, name)
     if body.get("name", name) != name:
@@ -191,7 +192,7 @@ async def change_server(request: Request, name: str, body: Body, rooms: Rooms) -
 
 
 @router.delete("/{name}", response_model=Ok[Removed])
-async def delete_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def delete_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Take a server out of the configuration and stop it. What was approved of it is remembered."""
     _configured(rooms, name)
     await change(request, rooms, lambda content: _remove(content, name))
@@ -210,31 +211,31 @@ async def _switch(request: Request, rooms: Services, name: str, action: str) -> 
 
 
 @router.post("/{name}/enable", response_model=Ok[Done])
-async def enable_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def enable_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Start a server and let its tools be used."""
     return await _switch(request, rooms, name, "enable")
 
 
 @router.post("/{name}/disable", response_model=Ok[Done])
-async def disable_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def disable_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Stop a server and take its tools away, until it is enabled again."""
     return await _switch(request, rooms, name, "disable")
 
 
 @router.post("/{name}/quarantine", response_model=Ok[Done])
-async def quarantine_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def quarantine_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Stop a server until it is approved."""
     return await _switch(request, rooms, name, "quarantine")
 
 
 @router.post("/{name}/approve", response_model=Ok[Done])
-async def approve_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def approve_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Let a quarantined server run."""
     return await _switch(request, rooms, name, "approve")
 
 
 @router.post("/{name}/restart", response_model=Ok[Done])
-async def restart_server(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def restart_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Drop a server's connection, or end its process, and start it anew."""
     upstream = _find(rooms, name)
     await rooms.house.journal.write(
@@ -252,7 +253,7 @@ async def restart_server(request: Request, name: str, rooms: Rooms) -> dict[str,
 
 
 @router.post("/{name}/login", response_model=Ok[LoginLink])
-async def log_in(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
+async def log_in(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Start a login and get the link for a person to open."""
     _find(rooms, name)
     try:
@@ -262,7 +263,7 @@ async def log_in(request: Request, name: str, rooms: Rooms) -> dict[str, Any]:
 
 
 @router.get("/{name}/tools", response_model=Ok[ToolList])
-async def server_tools(request: Request, name: str, rooms: Rooms) -> Response:
+async def server_tools(request: Request, name: Name, rooms: Rooms) -> Response:
     """The tools of one server."""
     _find(rooms, name)
     listing = rooms.house.catalog.snapshot.listings.get(name)
@@ -274,7 +275,7 @@ async def server_tools(request: Request, name: str, rooms: Rooms) -> Response:
 @router.get("/{name}/logs", response_model=Ok[ServerLogs])
 async def server_logs(
     request: Request,
-    name: str,
+    name: Name,
     rooms: Rooms,
     limit: Annotated[int, Query(ge=1, le=1000, description="How many of the last lines")] = 200,
 ) -> dict[str, Any]:

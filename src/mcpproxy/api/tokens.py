@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mcpproxy.access.tokens import Grant, NameTaken, Token, TooManyTokens
@@ -129,7 +129,9 @@ async def create_token(request: Request, body: TokenRequest, rooms: Rooms) -> di
 
 
 @router.delete("/{id}", response_model=Ok[Revoked])
-async def revoke_token(request: Request, id: str, rooms: Rooms) -> dict[str, Any]:
+async def revoke_token(
+    request: Request, id: Annotated[str, Path(description="The token's id")], rooms: Rooms
+) -> dict[str, Any]:
     """End a token at once, with the sessions that it opened."""
     token = await rooms.tokens.revoke(id)
     if token is None:
