@@ -1,0 +1,1 @@
+"""Which tools answer a query? `index` holds them, `budget` writes the answer, `explain` says why."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
+from mcpproxy.catalog.search.arrays import np
 from mcpproxy.catalog.search.document import Document
 from mcpproxy.catalog.search.lexical import FIELDS, SATURATION, contributions_of
 from mcpproxy.catalog.search.rank import Ranking

@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
+from mcpproxy.catalog.search.arrays import np
 from mcpproxy.catalog.search.document import Document
 from mcpproxy.catalog.search.lexical import Vocabulary
 from mcpproxy.catalog.search.rank import Ranking, rank

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from mcpproxy.catalog.search.arrays import np
 from mcpproxy.catalog.search.document import Document
 from mcpproxy.catalog.search.semantic import Floats, unit, word_pieces
 from mcpproxy.catalog.search.wordpiece import WordPiece

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.query import Query, read_query, weigh
 from mcpproxy.catalog.search.semantic import Encoder, Floats, static_encoder, word_pieces
 from mcpproxy.catalog.search.snapshot import Snapshot
@@ -37,7 +36,10 @@ class Tuning:
 
 
 STATIC = Tuning()
-DEEP = Tuning(floor=0.3)
+DEEP = Tuning(meaning_short=4.0)
+DEEP_SHARE = 0.65
+"""The larger model's part of the meaning; word vectors keep the rest, for the two err on different queries."""
+DEEP_FLOOR = 0.24
 
 LONGEST_PHRASE = 6
 EXACT = 1000.0
@@ -56,7 +58,7 @@ class Ranking:
     words: Floats
     """Raw BM25F score."""
     meaning: Floats
-    """Cosine similarity, of the query or of its nearest sentence."""
+    """Cosine similarity to the query, or to its nearest sentence."""
     parts: dict[str, Floats]
     """What each kind of evidence adds to the total."""
     total: Floats
@@ -71,43 +73,40 @@ class Ranking:
 
 def rank(snapshot: Snapshot, text: str, deep: Encoder | None = None) -> Ranking:
     """Score every tool of a snapshot for a query."""
-    encoder: Encoder
-    if deep is not None and snapshot.deep is not None:
-        encoder, vectors, tuning = deep, snapshot.deep, DEEP
-    else:
-        encoder, vectors, tuning = static_encoder(), snapshot.vectors, STATIC
     query = read_query(text)
     surfaces = {stem(word): word for word in split(fold(query.text))}
     weights, repairs = weigh(query.stems, snapshot.lexicon, lambda one: _repair(snapshot, one, surfaces))
     words = snapshot.lexicon.score(weights)
     texts = [_mend(one, repairs) for one in (query.text, *query.sentences)]
-    near = vectors @ encoder.queries(texts).T
+    near = snapshot.vectors @ static_encoder().queries(texts).T
+    meaning, similar = z(near[:, 0]), near.max(axis=1, initial=-1.0)
+    floor = _floor(STATIC.floor, len(snapshot), surfaces.values())
+    hit = (words > 0) | (similar >= floor)
+    tuning = STATIC
+    if deep is not None and snapshot.deep is not None and len(snapshot):
+        tuning = DEEP
+        # Only the whole query goes through the larger model: for single sentences word vectors did as well.
+        similar = snapshot.deep @ deep.queries(texts[:1])[0]
+        meaning = DEEP_SHARE * z(similar) + (1 - DEEP_SHARE) * meaning
+        hit |= similar >= _floor(DEEP_FLOOR, len(snapshot), surfaces.values())
     share = _share(tuning, len(query.stems), _coverage(snapshot, query, words))
-    word_part, meaning_part = z(words), share * z(near[:, 0])
-    sentence_part = np.zeros_like(words)
+    parts = {
+        "words": z(words),
+        "meaning": share * meaning,
+        "sentences": np.zeros_like(words),
+        "name": tuning.phrase * _phrases(snapshot, query.text),
+        "verb": tuning.verbs * _verbs(snapshot, query.stems),
+    }
     if query.sentences:
         best = _best_sentence(snapshot, query, weights, near[:, 1:], share)
-        sentence_part = tuning.sentences * (best - word_part - meaning_part)
-    phrase_part = tuning.phrase * _phrases(snapshot, query.text)
-    verb_part = tuning.verbs * _verbs(snapshot, query.stems)
-    total = word_part + meaning_part + sentence_part + phrase_part + verb_part
-    server_part = tuning.server * _servers(snapshot, total)
-    exact = frozenset(row for name in query.identifiers for row in snapshot.named.get(name, ()))
-    total = total + server_part
-    meaning = near.max(axis=1, initial=-1.0)
-    hit = (words > 0) | (meaning >= _floor(tuning, len(snapshot), surfaces.values()))
-    for row in exact:
-        total[row] += EXACT
-        hit[row] = True
-    evidence = {
-        "words": word_part,
-        "meaning": meaning_part,
-        "sentences": sentence_part,
-        "name": phrase_part,
-        "verb": verb_part,
-        "server": server_part,
-    }
-    return Ranking(snapshot, query, weights, repairs, words, meaning, evidence, total, hit, exact)
+        parts["sentences"] = tuning.sentences * (best - parts["words"] - parts["meaning"])
+    total = sum(parts.values(), np.zeros_like(words))
+    parts["server"] = tuning.server * _servers(snapshot, total)
+    total = total + parts["server"]
+    exact = [row for name in query.identifiers for row in snapshot.named.get(name, ())]
+    total[exact] += EXACT
+    hit[exact] = True
+    return Ranking(snapshot, query, weights, repairs, words, similar, parts, total, hit, frozenset(exact))
 
 
 def z(values: Floats) -> Floats:
@@ -131,14 +130,14 @@ def _coverage(snapshot: Snapshot, query: Query, words: Floats) -> float:
     return float(words.max(initial=0.0)) / possible if possible > 0 else 1.0
 
 
-def _floor(tuning: Tuning, tools: int, words: Iterable[str]) -> float:
+def _floor(lowest: float, tools: int, words: Iterable[str]) -> float:
     """The similarity that cannot be chance: among more tools, chance comes nearer. Made-up words mean nothing."""
     pieces = word_pieces()
     asked = [word for word in words if word not in STOP]
     known = [word for word in asked if len(word) > 2 and (pieces.knows(word) or pieces.wholes(stem(word)))]
     if len(known) < KNOWN * len(asked):
-        return np.inf
-    return max(tuning.floor, tuning.floor - 0.08 + 0.06 * np.log10(max(tools, 1)))
+        return math.inf
+    return max(lowest, lowest - 0.08 + 0.06 * math.log10(max(tools, 1)))
 
 
 def _repair(snapshot: Snapshot, one: str, surfaces: dict[str, str]) -> Sequence[str]:

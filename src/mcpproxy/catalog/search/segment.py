@@ -6,9 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.document import Document, fields_of, fingerprint
 from mcpproxy.catalog.search.lexical import Postings, Vocabulary, impacts_of, postings_of
 from mcpproxy.catalog.search.semantic import Encoder, Floats

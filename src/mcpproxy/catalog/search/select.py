@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.rank import Ranking
 from mcpproxy.catalog.search.semantic import Floats
 
 USAGE = 0.1
 """What heavy use adds to a tool's total, in standard deviations: enough to settle a near tie, no more."""
+COUNTED = 200
+"""Hits beyond this are not counted: nobody reads them, and each costs a look at the caller's rights."""
 FALL = 8.0
 """How far behind the best, in standard deviations, a tool's score has fallen to about a third."""
 
@@ -29,7 +29,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The best tools, and how many there are in all."""
+    """The best tools, and how many there are in all (counted up to `COUNTED`)."""
 
     best: tuple[Hit, ...] = ()
     total: int = 0
@@ -43,35 +43,45 @@ def select(
 ) -> Hits:
     """Take the best hits that `allow` lets through; `usage` counts calls by id."""
     ids = ranking.snapshot.ids
-    rows = np.flatnonzero(ranking.hit)
-    if allow is not None:
-        rows = rows[[allow(ids[row]) for row in rows]] if len(rows) else rows
-    if not len(rows) or limit < 1:
-        return Hits((), len(rows))
-    total = ranking.total[rows]
+    total = ranking.total
     if usage:
-        most = math.log1p(max(1, *usage.values()))
-        added = [USAGE * math.log1p(max(0, usage.get(ids[row], 0))) / most for row in rows]
-        total = total + np.array(added, np.float32)
-    best = _best(total, limit)
-    plain = next((at for at in best if int(rows[at]) not in ranking.exact), best[0])
-    top, high = _quality(ranking, int(rows[plain])), float(total[plain])
+        total = total + _usage(ids, usage)
+    seen: list[int] = []
+    for row in _in_order(total, ranking.hit):
+        if allow is None or allow(ids[row]):
+            seen.append(row)
+            if len(seen) >= max(limit, COUNTED):
+                break
+    best = seen[: max(limit, 0)]
+    plain = next((row for row in best if row not in ranking.exact), None)
+    top = _quality(ranking, plain) if plain is not None else 0.0
     hits = []
-    for at in best:
-        row = int(rows[at])
-        score = 1.0 if row in ranking.exact else top * math.exp((float(total[at]) - high) / FALL)
-        hits.append(Hit(ids[row], round(score, 4)))
-    return Hits(tuple(hits), len(rows))
+    for row in best:
+        behind = float(total[row] - total[plain]) if plain is not None else 0.0
+        hits.append(Hit(ids[row], 1.0 if row in ranking.exact else round(top * math.exp(behind / FALL), 4)))
+    return Hits(tuple(hits), len(seen))
 
 
-def _best(total: Floats, limit: int) -> NDArray[np.int64]:
-    """Positions of the highest totals. Equal ones keep the order of the ids: the same question, the same answer."""
-    if len(total) > 4 * limit:
-        edge = np.partition(total, len(total) - limit)[len(total) - limit]
-        near = np.flatnonzero(total >= edge)
-    else:
-        near = np.arange(len(total))
-    return near[np.argsort(-total[near], kind="stable")][:limit]
+def _in_order(total: Floats, hit: NDArray[np.bool_]) -> Iterator[int]:
+    """Rows of hits, highest total first; equal ones in the order of ids, so that the same question has one answer."""
+    rows = np.flatnonzero(hit)
+    if len(rows) > 2 * COUNTED:
+        # Most callers stop early: only the front is sorted until somebody wants more.
+        edge = np.partition(total[rows], len(rows) - COUNTED)[len(rows) - COUNTED]
+        front = total[rows] >= edge
+        yield from _sorted(total, rows[front])
+        rows = rows[~front]
+    yield from _sorted(total, rows)
+
+
+def _sorted(total: Floats, rows: NDArray[np.intp]) -> list[int]:
+    order: list[int] = rows[np.argsort(-total[rows], kind="stable")].tolist()
+    return order
+
+
+def _usage(ids: Sequence[str], usage: Mapping[str, int]) -> Floats:
+    most = math.log1p(max(1, *usage.values()))
+    return np.array([USAGE * math.log1p(max(0, usage.get(one, 0))) / most for one in ids], np.float32)
 
 
 def _quality(ranking: Ranking, row: int) -> float:

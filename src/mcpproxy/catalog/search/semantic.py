@@ -11,9 +11,7 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.document import Document, fields_of
 from mcpproxy.catalog.search.wordpiece import WordPiece
 from mcpproxy.catalog.search.words import fold, split

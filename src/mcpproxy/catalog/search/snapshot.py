@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.lexical import Ints, Lexicon, Vocabulary, lexicon_of
 from mcpproxy.catalog.search.segment import Segment
 from mcpproxy.catalog.search.semantic import Floats

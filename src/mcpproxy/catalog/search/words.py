@@ -46,7 +46,7 @@ def terms(text: str) -> list[str]:
 
 def _parts(run: str) -> list[str]:
     parts = _SEAM.split(run)
-    if len(parts) > 2 and len(run) < 2.5 * len(parts):
+    if len(parts) > 4 or (len(parts) > 2 and len(run) < 2.5 * len(parts)):
         # A hash or an encoded blob falls apart into single letters and digits, which would match anything.
         return [part for part in parts if len(part) > 2] or [run]
     return parts

@@ -1,0 +1,83 @@
+"""What does search cost? Build time, memory and latency at several sizes, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SIZES = (50, 500, 1000, 10_000)
+CHILD = "import sys; from bench.search.speed import child; child(int(sys.argv[1]), sys.argv[2] == 'deep')"
+
+
+def resident() -> float:
+    """Memory of this process in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def child(size: int, deep: bool) -> None:
+    """Measure one size and print the figures as JSON."""
+    from bench.search.sets import SHARED, load_set
+
+    from mcpproxy.catalog.search.document import Document
+
+    found = load_set(SHARED / "livemcp_10k")
+    documents = found.documents[:size]
+    queries = [query["query"] for query in found.queries]
+    del found
+    before, start = resident(), time.perf_counter()
+    from bench.search.ours import Ours
+
+    from mcpproxy.catalog.search.minilm import load_minilm
+
+    imported = time.perf_counter()
+    ours = Ours(documents, load_minilm() if deep else None)
+    built = time.perf_counter()
+    for query in queries[:5]:
+        ours.search(query, 15)
+    times = []
+    for query in queries * 3:
+        begin = time.perf_counter()
+        ours.search(query, 15)
+        times.append((time.perf_counter() - begin) * 1e3)
+    times.sort()
+    change = [Document(f"one:{n}", "one", f"tool_{n}", description="Does one thing") for n in range(20)]
+    begin = time.perf_counter()
+    ours.index.put("one", change)
+    ours.index.settle()
+    print(
+        json.dumps(
+            {
+                "import": imported - start,
+                "build": built - imported,
+                "change": (time.perf_counter() - begin) * 1e3,
+                "memory": resident() - before,
+                "p50": times[len(times) // 2],
+                "p99": times[int(len(times) * 0.99)],
+            }
+        )
+    )
+
+
+def measure(size: int, *, deep: bool) -> dict[str, float]:
+    """The figures of one size, from a fresh process."""
+    command = [sys.executable, "-c", CHILD, str(size), "deep" if deep else "default"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def print_speed(*, deep: bool) -> None:
+    """Print one line per size."""
+    print(f"\n{'tools':>8}{'import s':>10}{'build s':>10}{'change ms':>11}{'+MB':>8}{'p50 ms':>9}{'p99 ms':>9}")
+    for size in SIZES:
+        got = measure(size, deep=deep)
+        print(
+            f"{size:>8}{got['import']:>10.2f}{got['build']:>10.2f}{got['change']:>11.1f}"
+            f"{got['memory']:>8.0f}{got['p50']:>9.2f}{got['p99']:>9.2f}",
+            flush=True,
+        )
