@@ -8,12 +8,26 @@ from importlib import import_module
 from typing import Final
 
 import typer
+from typer.core import TyperGroup
 
 from mcpproxy.cli.errors import FAILED, INTERRUPTED, USAGE, Failure, explained, report
 from mcpproxy.cli.options import COMMON, Options, UsageError, split
 from mcpproxy.cli.session import Session
 
-GROUPS: Final = ("serve", "call", "tools", "upstream", "activity", "token", "config", "connect", "status", "version")
+GROUPS: Final = (
+    "serve",
+    "call",
+    "tools",
+    "upstream",
+    "activity",
+    "token",
+    "config",
+    "connect",
+    "doctor",
+    "status",
+    "completion",
+    "version",
+)
 """Every command of the first level, in the order of help; each has a module in `groups`, with `register(app)`."""
 
 _CLOSED_PIPE: Final = 141
@@ -22,10 +36,18 @@ _EPILOG: Final = "\b\nEvery command also takes, before or after its name:\n" + "
 )
 
 
+class _InOrder(TyperGroup):
+    """Shows commands in our order; typer would put all groups behind all single commands."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        return [name for name in GROUPS if name in self.commands]
+
+
 def build(word: str | None = None) -> typer.Typer:
     """The application; with only the group that a word names, where it names one."""
     app = typer.Typer(
         name="mcpproxy",
+        cls=_InOrder,
         help="One MCP endpoint in front of all your MCP servers.",
         no_args_is_help=True,
         add_completion=False,

@@ -7,11 +7,20 @@ import sys
 
 def main() -> None:
     """The `mcpproxy` console script."""
-    if sys.argv[1:] in (["version"], ["--version"]):
-        import mcpproxy
+    match sys.argv[1:]:
+        case ["version"] | ["--version"]:
+            import mcpproxy
 
-        sys.stdout.write(f"mcpproxy {mcpproxy.__version__}\n")
-        return
-    from mcpproxy.cli.commands import run
+            sys.stdout.write(f"mcpproxy {mcpproxy.__version__}\n")
+        case ["completion", "bash" | "zsh" | "fish" as shell]:
+            from mcpproxy.cli.shells import SCRIPTS
 
-    run()
+            sys.stdout.write(SCRIPTS[shell])
+        case ["__complete", *rest] if rest:
+            from mcpproxy.cli.complete import main as complete
+
+            complete(rest)
+        case _:
+            from mcpproxy.cli.commands import run
+
+            run()

@@ -14,6 +14,7 @@ from mcpproxy.cli.errors import FAILED, Failure
 if TYPE_CHECKING:
     from mcpproxy.app import App
     from mcpproxy.catalog.listing import Listing
+    from mcpproxy.catalog.tool import Tool
     from mcpproxy.cli.session import Session
 
 _PATIENCE: Final = 30.0
@@ -34,6 +35,15 @@ def listings(session: Session) -> dict[str, Listing]:
     from mcpproxy.catalog.visible import wanted as shown
 
     return {name: shown(known[name], wanted[name]) for name in wanted if name in known}
+
+
+def known_tools(session: Session) -> list[Tool]:
+    """Every tool on record of a server that is in use, without asking anybody."""
+    from mcpproxy.upstream.server import server_identity
+
+    identities = {server.name: server_identity(server) for server in session.config.servers if server.enabled}
+    stored = [listing for listing in _stored(session).values() if listing.identity == identities.get(listing.server)]
+    return [tool for listing in stored for tool in listing.tools.values()]
 
 
 def described(session: Session, server: str | None = None) -> Raw:

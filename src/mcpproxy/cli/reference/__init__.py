@@ -1,0 +1,1 @@
+"""What is written about the command line: made from the commands themselves."""
