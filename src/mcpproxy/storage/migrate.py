@@ -11,7 +11,7 @@ from mcpproxy.storage.errors import StorageUnreadable
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 # Kept here so that a start on an up-to-date database need not load Alembic (a quarter of a second).
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 # Any number, as long as every replica takes the same one.
 _ADVISORY_LOCK: Final = 0x6D63_7070
 
