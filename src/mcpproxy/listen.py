@@ -92,11 +92,11 @@ class HostCheck:
         headers = Headers(scope)
         host = headers.get(b"host")
         if host is None or b"host" in headers.repeated or not self._known(_hostname(host)):
-            await respond(send, 421, {"error": "This host name is not served here; add it to trusted_hosts."})
+            await _refuse(send, 421, "WRONG_HOST", "This host name is not served here; add it to trusted_hosts.")
             return
         origin = headers.get(b"origin")
         if origin is not None and not self._may_ask(origin, host, scope["path"]):
-            await respond(send, 403, {"error": "Requests from this origin are refused."})
+            await _refuse(send, 403, "WRONG_ORIGIN", "Requests from this origin are refused.")
             return
         await self._app(scope, receive, send)
 
@@ -119,6 +119,10 @@ class HostCheck:
 
 
 @lru_cache(maxsize=256)
+async def _refuse(send: Send, status: int, code: str, message: str) -> None:
+    await respond(send, status, {"success": False, "error": {"code": code, "message": message}})
+
+
 def _hostname(host: str) -> str:
     with contextlib.suppress(ValueError):
         return (urlsplit(f"//{host}").hostname or "").lower()

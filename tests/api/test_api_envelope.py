@@ -8,6 +8,11 @@ import pytest
 from tests.api.serving import Rest
 from tests.calls.proxy import KEY
 
+from mcpproxy import asgi
+from mcpproxy.api import activity, tools
+from mcpproxy.policy.verdict import Refusal
+from mcpproxy.storage.errors import StorageLocked
+
 
 @pytest.mark.parametrize("named", ["a", "A.b_c-9", "x" * 128, "01KBDZ3V7W9Q4C2M8T5N6R1XYA"])
 def test_a_request_id_in_order_is_echoed(rest: Rest, named: str) -> None:
@@ -175,3 +180,43 @@ def test_a_large_list_of_problems_stays_short(rest: Rest) -> None:
     body = {"name": "x", "servers": [1] * 100}
     error = rest.error("POST", "tokens", 422, json=body)
     assert len(json.dumps(error)) < 5000
+
+
+def test_a_body_that_does_not_come_is_408(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "BODY_SECONDS", 0.1)
+    where = urlsplit(rest.url)
+    head = f"POST /api/v1/tokens HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: {KEY}\r\nContent-Length: 9\r\n\r\n"
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=10) as connection:
+        connection.sendall(head.encode())
+        answer = b""
+        while b'"code":"TOO_SLOW"' not in answer:
+            piece = connection.recv(65536)
+            assert piece, answer
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_a_database_that_does_not_answer_is_503(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*arguments: object) -> None:
+        raise StorageLocked("The database is locked by another process.")
+
+    monkeypatch.setattr(activity, "list_records", locked)
+    error = rest.error("GET", "activity", 503)
+    assert (error["code"], error["message"]) == ("UNAVAILABLE", "The database is locked by another process.")
+
+
+def test_a_fault_of_ours_is_500_and_tells_nothing(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError("what only we should know")
+
+    monkeypatch.setattr(activity, "list_records", broken)
+    answer = rest.ask("GET", "activity")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "INTERNAL"
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+    assert "only we" not in answer.text
+
+
+def test_an_overloaded_server_is_429_with_a_time_to_come_back() -> None:
+    error = tools._refused(Refusal("UPSTREAM_UNAVAILABLE", "Server 'x' is overloaded.", {"shed": True}))
+    assert (error.status, error.headers) == (429, {"Retry-After": "1"})

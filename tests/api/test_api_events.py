@@ -117,6 +117,16 @@ def test_a_stream_takes_a_turn_and_gives_it_back(rest: Rest, monkeypatch: pytest
     assert open_streams() == 0
 
 
+def test_more_streams_than_there_are_turns_are_429(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    door: Any = rest.proxy.app._api
+    monkeypatch.setattr(door._app.state.turns.streams, "_most", 1)
+    with listening(rest) as found:
+        next(found)
+        answer = rest.ask("GET", "events")
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "30")
+        assert answer.json()["error"]["code"] == "BUSY"
+
+
 def test_a_client_that_does_not_read_is_cut_off(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "STALLED_SECONDS", 0.2)
     text = json.dumps({"content": [{"type": "text", "text": "x" * 60_000}]})

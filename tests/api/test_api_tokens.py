@@ -9,6 +9,8 @@ import pytest
 from tests.api.serving import Rest
 from tests.calls.proxy import KEY
 
+from mcpproxy.activity.journal import RecordFailed
+
 VERSION = "2025-11-25"
 INITIALIZE = {
     "protocolVersion": VERSION,
@@ -233,3 +235,13 @@ def test_where_mcp_needs_a_key_a_token_does(rest: Rest) -> None:
         rest.patch("config", {"require_mcp_auth": None})
     assert Agent(rest, None).connect().status_code == 200
     assert Agent(rest, "mcpp_unknown").connect().status_code == 401
+
+
+def test_a_token_that_cannot_be_put_on_record_is_not_made(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*records: object) -> None:
+        raise RecordFailed("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rest.proxy.app.journal, "write", fail)
+        assert "disk is full" in rest.error("POST", "tokens", 503, json={"name": "unrecorded"})["message"]
+    assert "unrecorded" not in [token["name"] for token in rest.get("tokens")["tokens"]]

@@ -1,5 +1,6 @@
 """`/tools`: the same tools, the same search and the same way of a call that agents have."""
 
+import asyncio
 import json
 import socket
 import time
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 from tests.api.serving import Rest, serving
 from tests.calls.proxy import KEY, echo
@@ -170,3 +172,23 @@ def test_what_the_server_does_wrong_is_told_from_what_the_caller_does(
     strict: Rest, body: dict[str, Any], status: int, code: str
 ) -> None:
     assert strict.error("POST", "tools/call", status, json={"variant": "read", **body})["code"] == code
+
+
+def test_hung_calls_leave_the_rest_answering(rest: Rest) -> None:
+    async def hang() -> None:
+        body = {"name": "echo:slow", "variant": "read", "arguments": {"pause": 60}}
+        headers = {"X-API-Key": KEY}
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers=headers) as client:
+            url = f"{rest.url}/api/v1"
+            calls = [asyncio.create_task(client.post(f"{url}/tools/call", json=body)) for _ in range(300)]
+            while rest.proxy.app.pipeline.in_flight < 300:
+                await asyncio.sleep(0.05)
+            for path in ("status", "activity", "servers", "activity/summary", "config"):
+                async with asyncio.timeout(20), client.get(f"{url}/{path}") as answer:
+                    assert answer.status == 200
+            for call in calls:
+                call.cancel()
+            await asyncio.wait(calls)
+
+    asyncio.run(hang())
+    wait_for(lambda: rest.proxy.app.pipeline.in_flight == 0)

@@ -177,7 +177,7 @@ class Tokens:
                 if self._used and time.monotonic() - written > _USE_GRAIN:
                     written = time.monotonic()
                     await asyncio.to_thread(self._write_uses)
-            except StorageError as error:
+            except Exception as error:  # whatever it is, the next look may succeed; without one, tokens end
                 log.warning("agent tokens are not up to date: %s", error)
                 await asyncio.sleep(5 * LOOK_EVERY)
 

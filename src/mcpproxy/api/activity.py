@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -215,7 +215,7 @@ async def export_activity(
     form = format or FORMATS[0]
     pieces = export(rooms.storage, form, which)
 
-    async def read() -> AsyncIterator[bytes]:
+    async def read() -> AsyncGenerator[bytes, None]:
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             yield piece
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Annotated, Final
 
 import msgspec
@@ -72,7 +72,7 @@ def _newest(storage: Storage) -> str | None:
     return found
 
 
-async def _events(request: Request, rooms: Services, after: str | None) -> AsyncIterator[bytes]:
+async def _events(request: Request, rooms: Services, after: str | None) -> AsyncGenerator[bytes, None]:
     yield b"retry: %d\n%sevent: ready\ndata: {}\n\n" % (RETRY_MS, b"id: %s\n" % after.encode() if after else b"")
     records = rooms.feed.follow(after)
     stopping = asyncio.create_task(rooms.stopping.wait())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.responses import StreamingResponse
@@ -23,9 +23,10 @@ STALLED_SECONDS: Final = 30.0
 class TakingTurns(StreamingResponse):
     """A stream that holds one of its kind's turns until it ends."""
 
-    def __init__(self, turns: Turns, pieces: AsyncIterator[bytes], **more: Any) -> None:
+    def __init__(self, turns: Turns, pieces: AsyncGenerator[bytes, None], **more: Any) -> None:
         super().__init__(pieces, **more)
         self._turns = turns
+        self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send everything, or end with whoever listens."""
@@ -37,5 +38,7 @@ class TakingTurns(StreamingResponse):
             except TimeoutError:
                 raise Gone from None
 
-        with self._turns.one(), contextlib.suppress(Gone):
-            await super().__call__(scope, receive, send_soon)
+        with self._turns.one():
+            async with contextlib.aclosing(self._pieces):
+                with contextlib.suppress(Gone):
+                    await super().__call__(scope, receive, send_soon)
