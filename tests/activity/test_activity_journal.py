@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 from mcpproxy.activity.journal import MOST_WAITING, Journal, RecordFailed
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.tables import activity, activity_index, activity_open_calls
+from mcpproxy.config.mask import Masker
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage
 
@@ -185,6 +186,51 @@ async def test_secrets_are_masked_in_every_text(running: Running, storage: Stora
     (row,) = rows(storage)
     assert "hunter2" not in str(row)
     assert row["arguments"] == '{"password":"***"}'
+
+
+@pytest.mark.anyio
+async def test_the_configurations_masker_hides_secrets_however_they_are_written(
+    running: Running, storage: Storage, call: Make
+) -> None:
+    masker = Masker()
+    masker.learn("server:github", ['p"ss wörd/1'])
+    async with running(mask=masker.mask) as journal:
+        await journal.write(
+            call(
+                arguments=b'{"password":"p\\"ss w\\u00f6rd/1"}',
+                error_message='401 for p"ss wörd/1',
+                reason='p"ss wörd/1',
+            )
+        )
+    (row,) = rows(storage)
+    assert row["arguments"] == '{"password":"***"}'
+    assert row["error_message"] == "401 for ***"
+    assert "ss w" not in row["metadata"] + row["search"]
+
+
+@pytest.mark.anyio
+async def test_the_head_is_said_in_the_log(running: Running, call: Make, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with running() as journal:
+        await journal.write(call())
+    head = journal.stats().head
+    assert head is not None
+    assert f"activity chain {head.writer} goes to position 1 with hash {head.hash.hex()}" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_nobody_waits_for_ever_if_the_writer_ends(
+    running: Running, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as journal:
+        monkeypatch.setattr(journal._writer, "_serve", lambda _batch: 1 / 0)
+        monkeypatch.setattr("mcpproxy.activity.writer.MOST_JOBS_PER_COMMIT", 1)
+        results = await asyncio.gather(
+            *(asyncio.wait_for(journal.write(call()), 5) for _ in range(3)), return_exceptions=True
+        )
+        assert [type(result) for result in results] == [RecordFailed] * 3
+        with pytest.raises(RecordFailed, match="closed"):
+            await journal.run(lambda _writer: None)
 
 
 @pytest.mark.anyio

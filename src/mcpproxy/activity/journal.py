@@ -21,6 +21,7 @@ from mcpproxy.storage.engine import Storage
 log = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 10_000
+_CLOSED: Final = "The activity log is closed."
 
 Result = TypeVar("Result")
 
@@ -66,9 +67,7 @@ class Journal:
         """Begin this process's chain; what earlier ones left open goes on record as interrupted."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._writer.start)
-        self._thread = threading.Thread(
-            target=self._writer.run, args=(self._jobs,), name="activity-writer", daemon=True
-        )
+        self._thread = threading.Thread(target=self._serve, name="activity-writer", daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
@@ -96,6 +95,8 @@ class Journal:
 
     async def run(self, task: Callable[[Writer], Result]) -> Result:
         """Do housekeeping in the writer's thread, in a transaction of its own."""
+        if self._thread is None:
+            raise RecordFailed(_CLOSED)
         job = Job(task=task)
         await self._submit(job)
         result: Result = job.result
@@ -112,7 +113,7 @@ class Journal:
 
     async def _record(self, job: Job) -> None:
         if self._thread is None:
-            self._fail(job, "The activity log is closed.")
+            self._fail(job, _CLOSED)
         elif self._waiting >= MOST_WAITING:
             self._fail(job, f"{self._waiting} records wait to be written already; try again in a moment.")
         else:
@@ -137,6 +138,18 @@ class Journal:
         self._jobs.put(job)
         # A caller that is cancelled here does not take its record along: the writer has it.
         await job.future
+
+    def _serve(self) -> None:
+        """The writer's thread. Should it ever end on its own, those who wait must not wait for ever."""
+        try:
+            self._writer.run(self._jobs)
+        except BaseException as error:
+            log.exception("the activity writer ended")
+            self._thread = None
+            waiting = self._writer.in_hand
+            while not self._jobs.empty():
+                waiting.append(self._jobs.get())
+            self._answer(waiting, RecordFailed(f"{_CLOSED} {error}"))
 
     def _answer(self, batch: list[Job], error: Exception | None) -> None:
         assert self._loop is not None

@@ -18,16 +18,16 @@ from sqlalchemy import PoolProxiedConnection
 from mcpproxy.activity.chain import GENESIS, Kind, Statement
 from mcpproxy.activity.prepare import derived
 from mcpproxy.activity.record import Linked, to_micros
-from mcpproxy.activity.tables import activity, activity_checkpoints, activity_counts, activity_index
+from mcpproxy.activity.tables import activity, activity_checkpoints, activity_index
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Durability, Storage
 from mcpproxy.storage.errors import StorageUnreadable
 
 Row = TypeVar("Row")
 
-SPANS: Final = (3_600_000_000, 86_400_000_000, 1_000_000_000_000_000_000)
-"""The spans of time over which records are counted: an hour, a day, ever. In microseconds."""
-HOUR, DAY, EVER = SPANS
+HOUR: Final = 3_600_000_000
+DAY: Final = 24 * HOUR
+"""The spans over which records are tallied, in microseconds."""
 
 COLUMNS: Final = tuple(column.name for column in activity.columns if column.name != "seq")
 
@@ -37,7 +37,6 @@ _MOST_ROWS_PER_STATEMENT: Final = 64
 _ORDER_LOCK: Final = 0x6D63_7071
 _INDEXED: Final = tuple(column.name for column in activity_index.columns)
 COUNTED: Final = ("type", "status", "server_name", "tool_name", "intent_type")
-_COUNTS_KEY: Final = ", ".join(column.name for column in activity_counts.primary_key.columns)
 _STATEMENT: Final = tuple(column.name for column in activity_checkpoints.columns)
 
 # The names in the statements are those of our own tables.
@@ -54,13 +53,22 @@ _INDEX: Final = (
     f"SELECT {', '.join(_INDEXED)} FROM activity WHERE seq > ? AND seq <= ?"
 )
 _COUNT: Final = (
-    f"INSERT INTO activity_counts ({_COUNTS_KEY}, count) "  # noqa: S608
-    "SELECT spans.span, activity.timestamp / spans.span, "
-    + ", ".join(f"COALESCE(activity.{name}, '')" for name in COUNTED)
-    + ", {sign}COUNT(*) FROM activity CROSS JOIN ("
-    + " UNION ALL ".join(f"SELECT {span} AS span" for span in SPANS)
-    + ") AS spans WHERE activity.seq > ? AND activity.seq <= ? GROUP BY 1, 2, 3, 4, 5, 6, 7 "
-    f"ON CONFLICT ({_COUNTS_KEY}) DO UPDATE SET count = activity_counts.count + excluded.count"
+    f"INSERT INTO activity_counts ({', '.join(COUNTED)}, count) "
+    "SELECT " + ", ".join(f"COALESCE({name}, '')" for name in COUNTED) + ", {sign}COUNT(*) "
+    "FROM activity WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4, 5 "
+    f"ON CONFLICT ({', '.join(COUNTED)}) DO UPDATE SET count = activity_counts.count + excluded.count"
+)
+_TALLY: Final = (
+    "INSERT INTO activity_tallies (span, bucket, dimension, value, count) "  # noqa: S608
+    "SELECT span, bucket, dimension, value, {sign}COUNT(*) FROM ("
+    "SELECT span, timestamp / span AS bucket, dimension, CASE dimension WHEN 'type' THEN type "
+    "WHEN 'status' THEN status WHEN 'intent' THEN intent_type WHEN 'server' THEN server_name "
+    "ELSE CASE type WHEN 'tool_call' THEN COALESCE(server_name, '') || ':' || tool_name END END AS value FROM activity "
+    f"CROSS JOIN (SELECT {HOUR} AS span UNION ALL SELECT {DAY}) AS spans "
+    "CROSS JOIN (SELECT 'type' AS dimension UNION ALL SELECT 'status' UNION ALL SELECT 'intent' "
+    "UNION ALL SELECT 'server' UNION ALL SELECT 'tool') AS dimensions "
+    "WHERE seq > ? AND seq <= ?) AS parts WHERE value IS NOT NULL GROUP BY 1, 2, 3, 4 "
+    "ON CONFLICT (span, bucket, dimension, value) DO UPDATE SET count = activity_tallies.count + excluded.count"
 )
 _FIND_TEXT: Final = (
     "INSERT INTO activity_search (rowid, search) SELECT seq, search FROM activity WHERE seq > ? AND seq <= ?"
@@ -268,6 +276,7 @@ class Ledger:
         if rows:
             self.execute(_INDEX, (done, upto))
             self.execute(_COUNT.format(sign=""), (done, upto))
+            self.execute(_TALLY.format(sign=""), (done, upto))
             if self._sqlite:
                 self.execute(_FIND_TEXT, (done, upto))
         return int(rows)
@@ -277,5 +286,6 @@ class Ledger:
         if self._sqlite:
             self.execute(_FORGET_TEXT, (0, upto))
         self.execute(_COUNT.format(sign="-"), (0, upto))
+        self.execute(_TALLY.format(sign="-"), (0, upto))
         self.execute("DELETE FROM activity_index WHERE seq <= ?", (upto,))
         self.execute("DELETE FROM activity WHERE seq <= ?", (upto,))

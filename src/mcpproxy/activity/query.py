@@ -9,15 +9,13 @@ from msgspec import Struct
 from sqlalchemy import Connection, Label, Select, and_, func, or_, select
 
 from mcpproxy.activity.filters import DEFAULT_LIMIT, BadFilter, Filter
-from mcpproxy.activity.ledger import COUNTED, EVER
-from mcpproxy.activity.lookup import indexed_places, newer_places
+from mcpproxy.activity.ledger import COUNTED
+from mcpproxy.activity.lookup import Lookup, newer_places
 from mcpproxy.activity.record import Stored
-from mcpproxy.activity.store import digested, records, select_records, stored
+from mcpproxy.activity.store import digested, digested_and_newest, records, select_records, stored
 from mcpproxy.activity.tables import activity, activity_counts, activity_index
 from mcpproxy.storage.engine import Storage
 
-MOST_COUNTED: Final = 10_000
-"""Where a total has to be counted row by row, it is counted this far."""
 _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
@@ -45,11 +43,19 @@ def list_records(storage: Storage, asked: Filter, limit: int = DEFAULT_LIMIT, cu
     """
     before = _parse_cursor(cursor)
     with storage.read() as connection:
-        done = digested(connection)
-        indexed, newer = indexed_places(connection, asked), newer_places(asked, done)
-        places = _first(connection, indexed, newer, before, limit + 1, by_commit=asked.q is not None)
+        done, end = digested_and_newest(connection)
+        lookup = Lookup(connection, asked)
+        sources = [lookup.places()]
+        if done < end:
+            sources.append(newer_places(asked, done))
+        places = _first(connection, sources, before, limit + 1, by_commit=asked.q is not None)
         found = records(connection, [place.seq for place in places[:limit]])
-        total, exact = _total(connection, asked, indexed, newer)
+        if before is None and len(places) <= limit:
+            total, exact = len(places), True
+        else:
+            total, exact = _total(connection, asked, lookup)
+            if done < end:
+                total += _count(connection, newer_places(asked, done))
     last = places[limit - 1] if len(places) > limit else None
     return Page(
         # Retention may have taken a record between the two looks.
@@ -81,16 +87,10 @@ def _parse_cursor(cursor: str | None) -> _Place | None:
 
 
 def _first(
-    connection: Connection,
-    indexed: Select[Any],
-    newer: Select[Any],
-    before: _Place | None,
-    limit: int,
-    *,
-    by_commit: bool,
+    connection: Connection, sources: list[Select[Any]], before: _Place | None, limit: int, *, by_commit: bool
 ) -> list[_Place]:
-    """The first places after a given one, of both kinds together."""
-    pages = [_after(places, before, limit, by_commit=by_commit) for places in (indexed, newer)]
+    """The first places after a given one, of all sources together."""
+    pages = [_after(places, before, limit, by_commit=by_commit) for places in sources]
     places = [_Place(*row) for page in pages for row in connection.execute(page)]
     places.sort(key=lambda place: (0 if by_commit else place.timestamp, place.seq), reverse=True)
     return places[:limit]
@@ -109,17 +109,15 @@ def _after(places: Select[Any], before: _Place | None, limit: int, *, by_commit:
     return places.order_by(timestamp.desc(), seq.desc()).limit(limit)
 
 
-def _total(connection: Connection, asked: Filter, indexed: Select[Any], newer: Select[Any]) -> tuple[int, bool]:
-    """How many records there are, and whether that is all of them."""
+def _total(connection: Connection, asked: Filter, lookup: Lookup) -> tuple[int, bool]:
+    """How many records are indexed, and whether that is all of them."""
     names = asked.names()
     by_name_only = asked.q is None and asked.start_time is None and asked.end_time is None
-    if by_name_only and names.keys() <= set(COUNTED):
-        kinds = [activity_counts.c[name] == value for name, value in names.items()]
-        sums = select(func.coalesce(func.sum(activity_counts.c.count), 0))
-        counted = connection.execute(sums.where(activity_counts.c.span == EVER, *kinds)).scalar_one()
-        return int(counted) + _count(connection, newer), True
-    total = _count(connection, indexed.limit(MOST_COUNTED + 1)) + _count(connection, newer)
-    return min(total, MOST_COUNTED), total <= MOST_COUNTED
+    if not by_name_only or not names.keys() <= set(COUNTED):
+        return lookup.count()
+    kinds = [activity_counts.c[name] == value for name, value in names.items()]
+    sums = select(func.coalesce(func.sum(activity_counts.c.count), 0)).where(*kinds)
+    return int(connection.execute(sums).scalar_one()), True
 
 
 def _count(connection: Connection, rows: Select[Any]) -> int:

@@ -13,7 +13,6 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
 from mcpproxy.activity.journal import Journal, RecordFailed
-from mcpproxy.activity.ledger import EVER
 from mcpproxy.activity.record import now, to_micros
 from mcpproxy.activity.store import digested
 from mcpproxy.activity.tables import activity, activity_counts
@@ -125,6 +124,7 @@ def step_remover(upto: int) -> Callable[[Writer], None]:
 
 def _forget_empty_counts(writer: Writer) -> None:
     writer.ledger.execute("DELETE FROM activity_counts WHERE count <= 0")
+    writer.ledger.execute("DELETE FROM activity_tallies WHERE count <= 0")
 
 
 def _shrink(writer: Writer) -> None:
@@ -132,8 +132,7 @@ def _shrink(writer: Writer) -> None:
 
 
 def _total(connection: Connection) -> int:
-    counted = select(func.coalesce(func.sum(activity_counts.c.count), 0)).where(activity_counts.c.span == EVER)
-    return int(connection.execute(counted).scalar_one())
+    return int(connection.execute(select(func.coalesce(func.sum(activity_counts.c.count), 0))).scalar_one())
 
 
 def _live_bytes(connection: Connection, most: int) -> int:

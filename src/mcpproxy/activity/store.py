@@ -78,6 +78,16 @@ def digested(connection: Connection) -> int:
     return int(connection.execute(select(func.coalesce(func.max(activity_index.c.seq), 0))).scalar_one())
 
 
+def digested_and_newest(connection: Connection) -> tuple[int, int]:
+    """The same, and the last row of the ledger."""
+    both = select(
+        select(func.coalesce(func.max(activity_index.c.seq), 0)).scalar_subquery(),
+        select(func.coalesce(func.max(activity.c.seq), 0)).scalar_subquery(),
+    )
+    done, newest = connection.execute(both).one()
+    return int(done), int(newest)
+
+
 def records(connection: Connection, seqs: Collection[int]) -> dict[int, Stored]:
     """The records with these numbers."""
     if not seqs:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Select, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from mcpproxy.activity.filters import BadFilter
 from mcpproxy.activity.ledger import COUNTED, DAY, HOUR
 from mcpproxy.activity.record import now, to_micros
 from mcpproxy.activity.store import digested
-from mcpproxy.activity.tables import activity, activity_counts, activity_index
+from mcpproxy.activity.tables import activity, activity_index, activity_tallies
 from mcpproxy.storage.engine import Storage
 
 PERIODS: Final = {"1h": HOUR, "24h": 24 * HOUR, "7d": 7 * DAY, "30d": 30 * DAY}
@@ -47,47 +47,64 @@ def summarize(storage: Storage, period: str = "24h", at: datetime | None = None)
     if period not in PERIODS:
         raise BadFilter("period", period, tuple(PERIODS))
     end = to_micros(at or now())
+    found = _Counts()
     with storage.read() as connection:
-        rows = list(_counts(connection, end - PERIODS[period], end))
-    types, statuses, servers, tools, intents = (Counter[Any]() for _ in COUNTED)
-    total = 0
-    for type_, status, server, tool, intent, counted in rows:
-        count = int(counted)  # PostgreSQL sums to a decimal number
-        total += count
-        types[type_] += count
-        statuses[status] += count
-        intents[intent or ""] += count
-        servers[server or ""] += count
-        if type_ == "tool_call" and tool:
-            tools[server or "", tool] += count
+        found.add(connection, end - PERIODS[period], end)
     return Summary(
         period=period,
-        total=total,
-        by_type=_most(types),
-        by_status=_most(statuses),
-        by_intent=_most(intents),
-        by_server=_most(servers),
-        top_tools=[ToolCount(server, tool, count) for (server, tool), count in tools.most_common(_TOP)],
+        total=found.by["type"].total(),
+        by_type=dict(found.by["type"].most_common()),
+        by_status=dict(found.by["status"].most_common()),
+        by_intent=dict(found.by["intent"].most_common()),
+        by_server=dict(found.by["server"].most_common()),
+        top_tools=[_tool_count(name, count) for name, count in found.by["tool"].most_common(_TOP)],
     )
 
 
-def _most(counts: Counter[Any]) -> dict[str, int]:
-    return {name: count for name, count in counts.most_common() if name}
+def _tool_count(name: str, count: int) -> ToolCount:
+    server, _, tool = name.partition(":")
+    return ToolCount(server, tool, count)
 
 
-def _counts(connection: Connection, start: int, end: int) -> Iterator[Any]:
-    """Rows of kind and count. Whole days and hours are counted already; only the rest is looked at row by row."""
-    done = digested(connection)
-    times = (activity.c.timestamp >= start, activity.c.timestamp < end)
-    yield from connection.execute(_grouped(activity, func.count(), *times, activity.c.seq > done))
-    for span, first, last in _parts(start, end):
-        if span:
-            buckets = (activity_counts.c.bucket >= first // span, activity_counts.c.bucket < last // span)
-            total = func.sum(activity_counts.c.count)
-            yield from connection.execute(_grouped(activity_counts, total, activity_counts.c.span == span, *buckets))
-        else:
-            rest = (activity_index.c.timestamp >= first, activity_index.c.timestamp < last)
-            yield from connection.execute(_grouped(activity_index, func.count(), *rest))
+class _Counts:
+    """Counts by dimension and value, as `activity_tallies` has them."""
+
+    def __init__(self) -> None:
+        self.by: dict[str, Counter[str]] = {name: Counter() for name in ("type", "status", "intent", "server", "tool")}
+
+    def add(self, connection: Connection, start: int, end: int) -> None:
+        """Count a period. Whole days and hours are tallied already; only the rest is looked at row by row."""
+        newer = activity.c.seq > digested(connection)
+        self._add_rows(connection, activity, start, end, newer)
+        for span, first, last in _parts(start, end):
+            if span:
+                self._add_tallies(connection, span, first // span, last // span)
+            else:
+                self._add_rows(connection, activity_index, first, last)
+
+    def _add_tallies(self, connection: Connection, span: int, first: int, last: int) -> None:
+        kind = (activity_tallies.c.dimension, activity_tallies.c.value)
+        inside = (activity_tallies.c.span == span, activity_tallies.c.bucket >= first, activity_tallies.c.bucket < last)
+        counts = select(*kind, func.sum(activity_tallies.c.count)).where(*inside).group_by(*kind)
+        for dimension, value, count in connection.execute(counts):
+            self.by[dimension][value] += int(count)  # PostgreSQL sums to a decimal number
+
+    def _add_rows(
+        self, connection: Connection, table: Table, start: int, end: int, *where: ColumnElement[bool]
+    ) -> None:
+        kinds = [table.c[name] for name in COUNTED]
+        inside = (table.c.timestamp >= start, table.c.timestamp < end)
+        counts = select(*kinds, func.count()).where(*inside, *where).group_by(*kinds)
+        rows: Iterable[Any] = connection.execute(counts)
+        for type_, status, server, tool, intent, count in rows:
+            self.by["type"][type_] += count
+            self.by["status"][status] += count
+            if intent:
+                self.by["intent"][intent] += count
+            if server:
+                self.by["server"][server] += count
+            if tool and type_ == "tool_call":
+                self.by["tool"][f"{server or ''}:{tool}"] += count
 
 
 def _parts(start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -101,8 +118,3 @@ def _parts(start: int, end: int) -> Iterator[tuple[int, int, int]]:
     if days[0] < days[1]:
         pieces[1:2] = [(HOUR, hours[0], days[0]), (DAY, *days), (HOUR, days[1], hours[1])]
     yield from (piece for piece in pieces if piece[1] < piece[2])
-
-
-def _grouped(table: Table, count: ColumnElement[Any], *where: ColumnElement[bool]) -> Select[Any]:
-    kinds = [table.c[name] for name in COUNTED]
-    return select(*kinds, count).where(*where).group_by(*kinds)

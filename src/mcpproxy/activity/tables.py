@@ -69,17 +69,27 @@ activity_index = Table(
     Index("ix_activity_session", "session_id", "timestamp"),
 )
 
-# How many records of each kind there are per span of time (an hour, a day, ever), so that nobody counts a million.
+# How many records of each kind there are, so that nobody counts a million.
 activity_counts = Table(
     "activity_counts",
     metadata,
-    Column("span", BigInteger, primary_key=True, autoincrement=False),  # microseconds
-    Column("bucket", BigInteger, primary_key=True, autoincrement=False),  # timestamp // span
     Column("type", Text, primary_key=True),
     Column("status", Text, primary_key=True),
     Column("server_name", Text, primary_key=True),  # '' where there is none, here and below
     Column("tool_name", Text, primary_key=True),
     Column("intent_type", Text, primary_key=True),
+    Column("count", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# The same by hour and by day, but each property for itself: a month has too many combinations of them.
+activity_tallies = Table(
+    "activity_tallies",
+    metadata,
+    Column("span", BigInteger, primary_key=True, autoincrement=False),  # an hour or a day, in microseconds
+    Column("bucket", BigInteger, primary_key=True, autoincrement=False),  # timestamp // span
+    Column("dimension", Text, primary_key=True),  # type, status, intent, server, tool
+    Column("value", Text, primary_key=True),
     Column("count", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )

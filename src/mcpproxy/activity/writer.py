@@ -33,6 +33,7 @@ QUIET_DIGEST_ROWS: Final = 1024
 MOST_UNSIGNED: Final = 1000
 UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
+SAY_SECONDS: Final = 600.0
 
 
 class Job(Struct, eq=False):
@@ -70,12 +71,14 @@ class Writer:
         self.signer = Signer.load(data_dir)
         self.lease: Lease = FileLease(data_dir) if storage.dialect == "sqlite" else SessionLease()
         self.name = ""
+        self.in_hand: list[Job] = []
         self._storage = storage
         self._settings = settings
         self._mask = mask
         self._answer = answer
         self._state = _State()
         self._signed_at = time.monotonic()
+        self._said_at = float("-inf")
         self._retry_at = 0.0
 
     @property
@@ -95,7 +98,7 @@ class Writer:
             except Empty:
                 self._keep_house(QUIET_DIGEST_ROWS)
                 continue
-            batch = [job]
+            batch = self.in_hand = [job]
             while len(batch) < MOST_JOBS_PER_COMMIT and not jobs.empty():
                 batch.append(jobs.get())
             for part in _apart(batch):
@@ -268,6 +271,10 @@ class Writer:
         self.ledger.state(head)
         self._state = _State(state.tail, state.undigested, 0, head)
         self._signed_at = time.monotonic()
+        if kind == "end" or self._signed_at - self._said_at >= SAY_SECONDS:
+            # Kept with the logs, away from this machine, it proves a cut tail even against the key's owner.
+            self._said_at = self._signed_at
+            log.info("activity chain %s goes to position %d with hash %s", head.writer, head.position, head.hash.hex())
 
 
 def _apart(batch: list[Job]) -> Iterator[list[Job]]:

@@ -87,13 +87,20 @@ def _index() -> None:
 def _counts() -> None:
     op.create_table(
         "activity_counts",
-        sa.Column("span", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("bucket", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("type", sa.Text, primary_key=True),
         sa.Column("status", sa.Text, primary_key=True),
         sa.Column("server_name", sa.Text, primary_key=True),
         sa.Column("tool_name", sa.Text, primary_key=True),
         sa.Column("intent_type", sa.Text, primary_key=True),
+        sa.Column("count", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "activity_tallies",
+        sa.Column("span", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("bucket", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("dimension", sa.Text, primary_key=True),
+        sa.Column("value", sa.Text, primary_key=True),
         sa.Column("count", sa.BigInteger, nullable=False),
         sqlite_with_rowid=False,
     )
