@@ -11,7 +11,7 @@ from typing import Protocol
 from bench.search.ours import Ours
 from bench.search.rivals import FullText, PlainBM25
 from bench.search.sets import GOLDEN, SHARED, EvaluationSet, load_set, measures, public_sets
-from bench.search.speed import print_speed
+from bench.search.speed import print_lateness, print_speed
 from bench.search.tokens import print_tokens
 
 from mcpproxy.catalog.search.document import Document
@@ -89,6 +89,7 @@ def main() -> None:
     if deep is not None:
         print("\ncost with the extra")
         print_speed(deep=True)
+    print_lateness()
     print_tokens()
 
 

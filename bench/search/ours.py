@@ -16,16 +16,21 @@ CACHE = Path(tempfile.gettempdir()) / "mcpproxy-bench" / "vectors.sqlite"
 """Kept between runs: reading 10,000 tools takes the larger model minutes."""
 
 
+def by_server(documents: Sequence[Document]) -> dict[str, list[Document]]:
+    """The tools as their servers would list them."""
+    found: dict[str, list[Document]] = defaultdict(list)
+    for document in documents:
+        found[document.server].append(document)
+    return found
+
+
 class Ours:
     """Our index over some tools, default or with the larger model."""
 
     def __init__(self, documents: Sequence[Document], deep: MiniLM | None = None) -> None:
         cache = VectorCache(CACHE, deep.name) if deep is not None else None
         self.index = SearchIndex(deep=deep, cache=cache)
-        by_server: dict[str, list[Document]] = defaultdict(list)
-        for document in documents:
-            by_server[document.server].append(document)
-        for server, mine in by_server.items():
+        for server, mine in by_server(documents).items():
             self.index.put(server, mine)
         self.index.settle(deep=True)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 SIZES = (50, 500, 1000, 10_000)
@@ -17,6 +19,40 @@ def resident() -> float:
     """Memory of this process in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def lateness(done: Callable[[], bool], least: float) -> list[float]:
+    """How late, in ms, an event loop wakes from 1 ms naps until `done`, and at the least for some seconds."""
+    late = []
+    start = time.perf_counter()
+    while not done() or time.perf_counter() - start < least:
+        begin = time.perf_counter()
+        await asyncio.sleep(0.001)
+        late.append((time.perf_counter() - begin) * 1e3 - 1)
+    return sorted(late)
+
+
+def print_lateness(size: int = 10_000) -> None:
+    """Print how much building in the background delays an event loop."""
+    from bench.search.ours import by_server
+    from bench.search.sets import SHARED, load_set
+
+    from mcpproxy.catalog.search.index import SearchIndex
+
+    servers = by_server(load_set(SHARED / "livemcp_10k").documents[:size])
+    index = SearchIndex()
+    index.search("warm up")
+    idle = asyncio.run(lateness(lambda: True, 2.0))
+    start = time.perf_counter()
+    for server, documents in servers.items():
+        index.put(server, documents)
+    busy = asyncio.run(lateness(lambda: index.settle(0), 0.5))
+    took = time.perf_counter() - start
+    print(f"\nlateness of an event loop while {size} tools are indexed beside it ({took:.1f} s), ms")
+    for name, late in (("idle", idle), ("building", busy)):
+        marks = ", ".join(f"p{p} {late[int(len(late) * p / 100)]:.2f}" for p in (50, 95, 99))
+        print(f"  {name:10}{marks}, max {late[-1]:.2f}")
+    index.close()
 
 
 def child(size: int, deep: bool) -> None:

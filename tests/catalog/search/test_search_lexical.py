@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mcpproxy.catalog.search.document import Document
+from mcpproxy.catalog.search.document import Document, fields_of
 from mcpproxy.catalog.search.lexical import Lexicon, Vocabulary, impacts_of, lexicon_of, postings_of
 from mcpproxy.catalog.search.spelling import Speller, edits
 from mcpproxy.catalog.search.words import stem
@@ -10,7 +10,7 @@ from mcpproxy.catalog.search.words import stem
 
 def lexicon(*servers: list[Document]) -> Lexicon:
     vocabulary = Vocabulary()
-    parts = [postings_of(map(impacts_of, documents), vocabulary) for documents in servers]
+    parts = [postings_of((impacts_of(fields_of(one)) for one in documents), vocabulary) for documents in servers]
     return lexicon_of(vocabulary, parts, [len(documents) for documents in servers])
 
 
@@ -51,9 +51,9 @@ def test_repeating_a_word_saturates() -> None:
 
 
 def test_a_title_adds_only_what_the_name_does_not_say() -> None:
-    same = impacts_of(tool("create_issue"))
-    assert impacts_of(tool("create_issue", title="Create issue")) == same
-    assert stem("ticket") in impacts_of(tool("create_issue", title="New ticket"))
+    same = impacts_of(fields_of(tool("create_issue")))
+    assert impacts_of(fields_of(tool("create_issue", title="Create issue"))) == same
+    assert stem("ticket") in impacts_of(fields_of(tool("create_issue", title="New ticket")))
 
 
 def test_servers_are_joined_in_order() -> None:

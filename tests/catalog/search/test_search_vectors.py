@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mcpproxy.catalog.search import minilm
-from mcpproxy.catalog.search.document import Document
+from mcpproxy.catalog.search.document import Document, Fields
 from mcpproxy.catalog.search.index import SearchIndex
 from mcpproxy.catalog.search.semantic import Floats, static_encoder, word_pieces
 from mcpproxy.catalog.search.vectors import VectorCache
@@ -78,9 +78,9 @@ class Reader:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def tool(self, document: Document) -> Floats:
-        self.read.append(document.id)
-        return np.array([1, 0, 0, 0] if "zebra" in document.description else [0, 1, 0, 0], np.float32)
+    def tool(self, fields: Fields) -> Floats:
+        self.read.append(fields.name)
+        return np.array([1, 0, 0, 0] if "zebra" in fields.description else [0, 1, 0, 0], np.float32)
 
     def queries(self, texts: Sequence[str]) -> Floats:
         return np.array([[1, 0, 0, 0]] * len(texts), np.float32)

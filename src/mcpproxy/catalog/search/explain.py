@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mcpproxy.catalog.search.arrays import np
-from mcpproxy.catalog.search.document import Document
+from mcpproxy.catalog.search.document import Document, fields_of
 from mcpproxy.catalog.search.lexical import FIELDS, SATURATION, contributions_of
 from mcpproxy.catalog.search.rank import Ranking
 
@@ -100,7 +100,7 @@ def _rank(ranking: Ranking, row: int, allow: Callable[[str], bool] | None) -> in
 
 
 def _matches(ranking: Ranking, document: Document) -> tuple[Match, ...]:
-    given = contributions_of(document)
+    given = contributions_of(fields_of(document))
     found = []
     for stem, weight in ranking.weights.items():
         amounts = {field.name: given[field.name].get(stem, 0.0) for field in FIELDS}

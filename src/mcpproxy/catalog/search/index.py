@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mcpproxy.catalog.search.arrays import np
-from mcpproxy.catalog.search.document import Document
+from mcpproxy.catalog.search.document import Document, fields_of
 from mcpproxy.catalog.search.lexical import Vocabulary
 from mcpproxy.catalog.search.rank import Ranking, rank
-from mcpproxy.catalog.search.segment import Pace, Segment, build_segment, digest_of
+from mcpproxy.catalog.search.segment import Pace, Segment, build_segment, digests_of
 from mcpproxy.catalog.search.select import Hits, select
 from mcpproxy.catalog.search.semantic import Encoder, Floats, static_encoder
 from mcpproxy.catalog.search.snapshot import Snapshot, join
@@ -48,7 +48,7 @@ class SearchIndex:
     def snapshot(self) -> Snapshot:
         """What is indexed now."""
         if self._snapshot is None:
-            self._snapshot = join((), self._vocabulary, static_encoder().size)
+            self._snapshot = join((), self._vocabulary, static_encoder().size, Pace())
         return self._snapshot
 
     def put(self, server: str, documents: Sequence[Document]) -> None:
@@ -136,7 +136,7 @@ class SearchIndex:
             if documents is None:
                 self._unread.pop(server, None)
                 changed |= self._segments.pop(server, None) is not None
-            elif before is None or before.digests != tuple(map(digest_of, documents)):
+            elif before is None or before.digests != digests_of(documents, pace):
                 self._segments[server] = build_segment(server, documents, self._vocabulary, static_encoder(), pace)
                 if self._deep is not None:
                     self._unread[server] = documents
@@ -153,7 +153,7 @@ class SearchIndex:
             self._read.update(self._cache.find(digest for digest in digests if digest not in self._read))
         missing = {digest: one for digest, one in zip(digests, documents, strict=True) if digest not in self._read}
         batch = dict(list(missing.items())[:BATCH])
-        fresh = {digest: self._deep.tool(document) for digest, document in batch.items()}
+        fresh = {digest: self._deep.tool(fields_of(document)) for digest, document in batch.items()}
         self._read.update(fresh)
         if fresh and self._cache is not None:
             self._cache.keep(fresh)
@@ -173,7 +173,7 @@ class SearchIndex:
     def _publish(self) -> None:
         self._renumber()
         ordered = [self._segments[name] for name in sorted(self._segments)]
-        self._snapshot = join(ordered, self._vocabulary, static_encoder().size)
+        self._snapshot = join(ordered, self._vocabulary, static_encoder().size, Pace())
 
     def _renumber(self) -> None:
         """Make the vocabulary anew when most of it belongs to tools that are gone."""

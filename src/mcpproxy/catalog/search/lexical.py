@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mcpproxy.catalog.search.arrays import NDArray, np
-from mcpproxy.catalog.search.document import Document, fields_of
+from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.words import terms
 
 SATURATION = 2.0
@@ -73,24 +73,23 @@ class Postings(NamedTuple):
     impacts: Floats
 
 
-def impacts_of(document: Document) -> dict[str, float]:
+def impacts_of(fields: Fields) -> dict[str, float]:
     """How strongly a tool stands for each of its stems: 0 to 1, before the rarity of the stem counts."""
     total: dict[str, float] = {}
-    for parts in contributions_of(document).values():
+    for parts in contributions_of(fields).values():
         for stem, amount in parts.items():
             total[stem] = total.get(stem, 0.0) + amount
     return {stem: amount / (SATURATION + amount) for stem, amount in total.items()}
 
 
-def contributions_of(document: Document) -> dict[str, dict[str, float]]:
+def contributions_of(fields: Fields) -> dict[str, dict[str, float]]:
     """What each field gives to each stem, before saturation."""
-    texts = fields_of(document)
     found: dict[str, dict[str, float]] = {}
     for name, weight, damping, usual in FIELDS:
-        stems = terms(getattr(texts, name))
+        stems = terms(getattr(fields, name))
         if name == "title":
             # A title mostly says the name again, with spaces; only what it adds counts.
-            known = set(terms(texts.name))
+            known = set(terms(fields.name))
             stems = [stem for stem in stems if stem not in known]
         scale = weight / (1 - damping + damping * len(stems) / usual)
         found[name] = {stem: count * scale for stem, count in Counter(stems).items()}

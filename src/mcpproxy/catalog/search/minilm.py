@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcpproxy.catalog.search.arrays import np
-from mcpproxy.catalog.search.document import Document
+from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.semantic import Floats, unit, word_pieces
 from mcpproxy.catalog.search.wordpiece import WordPiece
 from mcpproxy.catalog.search.words import split
@@ -37,9 +37,9 @@ class MiniLM:
         self._session = session
         self._pieces = pieces
 
-    def tool(self, document: Document) -> Floats:
+    def tool(self, fields: Fields) -> Floats:
         """The vector of one tool."""
-        vector: Floats = self._encode([self._pieces.sequence(text_of(document), TOOL_PIECES)])[0]
+        vector: Floats = self._encode([self._pieces.sequence(text_of(fields), TOOL_PIECES)])[0]
         return vector
 
     def queries(self, texts: Sequence[str]) -> Floats:
@@ -60,10 +60,10 @@ class MiniLM:
         )
 
 
-def text_of(document: Document) -> str:
+def text_of(fields: Fields) -> str:
     """A tool as a sentence for the model."""
-    said = document.description or document.title
-    return f"{' '.join(split(document.server))} {' '.join(split(document.name))}: {said}"
+    said = fields.description or fields.title
+    return f"{' '.join(split(fields.server))} {' '.join(split(fields.name))}: {said}"
 
 
 def load_minilm() -> MiniLM | None:

@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from typing import Protocol
 
 from mcpproxy.catalog.search.arrays import NDArray, np
-from mcpproxy.catalog.search.document import Document, fields_of
+from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.wordpiece import WordPiece
 from mcpproxy.catalog.search.words import fold, split
 
@@ -30,7 +30,7 @@ class Encoder(Protocol):
         """Length of a vector."""
         ...
 
-    def tool(self, document: Document) -> Floats:
+    def tool(self, fields: Fields) -> Floats:
         """The vector of one tool."""
         ...
 
@@ -52,9 +52,8 @@ class StaticEncoder:
         """Length of a vector."""
         return int(self._rows.shape[1])
 
-    def tool(self, document: Document) -> Floats:
+    def tool(self, fields: Fields) -> Floats:
         """The vector of one tool: its name counts most, then what is said about it."""
-        fields = fields_of(document)
         parts = (
             (NAME_WEIGHT, self._ids(f"{fields.name} {fields.title}", TOOL_PIECES)),
             (SERVER_WEIGHT, self._ids(fields.server, TOOL_PIECES)),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.lexical import Ints, Lexicon, Vocabulary, lexicon_of
-from mcpproxy.catalog.search.segment import Segment
+from mcpproxy.catalog.search.segment import Pace, Segment
 from mcpproxy.catalog.search.semantic import Floats
 from mcpproxy.catalog.search.spelling import Speller
 
@@ -44,7 +45,7 @@ class Snapshot:
         return Speller(self.lexicon)
 
 
-def join(segments: Sequence[Segment], vocabulary: Vocabulary, size: int) -> Snapshot:
+def join(segments: Sequence[Segment], vocabulary: Vocabulary, size: int, pace: Pace) -> Snapshot:
     """Join segments into one snapshot; `size` is the length of a vector."""
     sizes = [len(segment.ids) for segment in segments]
     deep = [segment.deep for segment in segments if segment.deep is not None]
@@ -54,19 +55,25 @@ def join(segments: Sequence[Segment], vocabulary: Vocabulary, size: int) -> Snap
         servers=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
         sizes=np.array(sizes, np.int32),
         kinds=np.concatenate([np.empty(0, np.uint8), *(segment.kinds for segment in segments)]),
-        named=_rows(
-            (key, row)
-            for row, pair in enumerate(pair for s in segments for pair in zip(s.names, s.ids, strict=True))
-            for key in (pair[0], pair[1].lower())
-        ),
-        phrases=_rows(
-            (phrase, row)
-            for row, phrase in enumerate(phrase for segment in segments for phrase in segment.phrases)
-            if len(phrase) > 1
-        ),
+        named=_rows(pace.over(_names(segments))),
+        phrases=_rows(pace.over(_phrases(segments))),
         vectors=np.concatenate([np.empty((0, size), np.float32), *(segment.vectors for segment in segments)]),
         deep=np.concatenate(deep) if deep and len(deep) == len(segments) else None,
     )
+
+
+def _names(segments: Sequence[Segment]) -> Iterator[tuple[str, int]]:
+    rows = itertools.count()
+    for segment in segments:
+        for name, tool_id in zip(segment.names, segment.ids, strict=True):
+            row = next(rows)
+            yield name, row
+            yield tool_id.lower(), row
+
+
+def _phrases(segments: Sequence[Segment]) -> Iterator[tuple[tuple[str, ...], int]]:
+    every = (phrase for segment in segments for phrase in segment.phrases)
+    return ((phrase, row) for row, phrase in enumerate(every) if len(phrase) > 1)
 
 
 def _rows(pairs: Iterable[tuple[Key, int]]) -> dict[Key, tuple[int, ...]]:

@@ -45,6 +45,8 @@ def terms(text: str) -> list[str]:
 
 
 def _parts(run: str) -> list[str]:
+    if run.isalpha() and (run.islower() or run[1:].islower()):
+        return [run]
     parts = _SEAM.split(run)
     if len(parts) > 4 or (len(parts) > 2 and len(run) < 2.5 * len(parts)):
         # A hash or an encoded blob falls apart into single letters and digits, which would match anything.
