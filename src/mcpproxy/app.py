@@ -8,6 +8,7 @@ import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -46,6 +47,7 @@ from mcpproxy.wire.reaper import Reaper
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from mcpproxy.api.services import Services
     from mcpproxy.config.errors import ConfigAccessError, ConfigError
 
 log = logging.getLogger(__name__)
@@ -93,7 +95,8 @@ class App:
         self._house: House
         self._watch: Watch
         self._api: ASGIApp | None = None
-        self._making_api = asyncio.Lock()
+        self._web: ASGIApp | None = None
+        self._making_faces = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
 
     @property
@@ -267,6 +270,8 @@ class App:
             await self._finish_login(scope, send)
         elif path == "/metrics" or path.startswith("/api/"):
             await (self._api or await self._rest())(scope, receive, send)
+        elif path == "/ui" or path.startswith("/ui/") or (path == "/" and scope["method"] == "GET"):
+            await (self._web or await self._dashboard())(scope, receive, send)
         elif path == "/healthz":
             await respond(send, 200, {"status": "ok", "version": mcpproxy.__version__})
         elif path == "/readyz":
@@ -277,36 +282,52 @@ class App:
 
     async def _rest(self) -> ASGIApp:
         """The REST face, made when it is first asked for: its framework takes longer to import than we to start."""
-        async with self._making_api:
+        async with self._making_faces:
             if self._api is None:
                 self._api = await asyncio.to_thread(self._make_rest)
             return self._api
 
+    async def _dashboard(self) -> ASGIApp:
+        """The pages, made when they are first asked for, too: what they change they change by the REST face."""
+        rest = await self._rest()
+        async with self._making_faces:
+            if self._web is None:
+                self._web = await asyncio.to_thread(self._make_dashboard, rest)
+            return self._web
+
     def _make_rest(self) -> ASGIApp:
-        from mcpproxy.activity.follow import Feed
         from mcpproxy.api.app import build
+
+        return build(self._services)
+
+    def _make_dashboard(self, rest: ASGIApp) -> ASGIApp:
+        from mcpproxy.web.app import build
+
+        return build(self._services, rest)
+
+    @cached_property
+    def _services(self) -> Services:
+        from mcpproxy.activity.follow import Feed
         from mcpproxy.api.services import Services
 
-        return build(
-            Services(
-                loaded=lambda: self.loaded,
-                loaded_at=lambda: self.loaded_at,
-                config_error=lambda: self.config_error,
-                started_at=self.started_at,
-                data_dir=self.data_dir,
-                storage=self.storage,
-                house=self._house,
-                pipeline=self.pipeline,
-                gate=self._gate,
-                browsers=self.browsers,
-                tokens=self.tokens,
-                feed=Feed(self.storage, self.journal),
-                sessions=lambda: len(self.agent.http.sessions),
-                stopping=self.stopping,
-                change_config=self.change_config,
-                begin_login=self.begin_login,
-                dispatch=self.agent.dispatch,
-            )
+        return Services(
+            loaded=lambda: self.loaded,
+            loaded_at=lambda: self.loaded_at,
+            config_error=lambda: self.config_error,
+            started_at=self.started_at,
+            data_dir=self.data_dir,
+            storage=self.storage,
+            house=self._house,
+            pipeline=self.pipeline,
+            gate=self._gate,
+            browsers=self.browsers,
+            tokens=self.tokens,
+            feed=Feed(self.storage, self.journal),
+            sessions=lambda: len(self.agent.http.sessions),
+            stopping=self.stopping,
+            change_config=self.change_config,
+            begin_login=self.begin_login,
+            dispatch=self.agent.dispatch,
         )
 
     async def _finish_login(self, scope: Scope, send: Send) -> None:

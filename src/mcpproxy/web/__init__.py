@@ -1,0 +1,1 @@
+"""The dashboard: is everything connected, what are my agents doing, what needs my decision?"""
