@@ -40,6 +40,8 @@ class Failure(Exception):
 
 def explained(error: Exception) -> Failure | None:
     """What an error of another room comes to on the command line; None for one that should not have happened."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]  # task groups wrap whatever ends them
     if isinstance(error, Failure):
         return error
     for module, name, exit_code in _KNOWN:
