@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import time
@@ -11,9 +12,10 @@ from collections.abc import Iterable
 
 from bench.trust.corpora import SECURITY, WILD, Case, cases, wild
 
-from mcpproxy.catalog.scan import Finding, is_clean, scan
+from mcpproxy.catalog.scan.finding import Finding, is_clean
+from mcpproxy.catalog.scan.rulebook import scan
+from mcpproxy.catalog.tool import MAX_DEFINITION_BYTES
 
-TARGET_FALSE_ALARMS = 0.02
 TARGET_US = 2000.0
 
 Scored = tuple[Case, tuple[Finding, ...], float]
@@ -23,9 +25,9 @@ def score(chosen: Iterable[Case]) -> list[Scored]:
     """Scan each case and take the time."""
     scored = []
     for case in chosen:
-        started = time.perf_counter()
+        started = time.thread_time()  # the time of this thread: what others do on the machine is not our cost
         findings = scan(case.definition, case.context)
-        scored.append((case, findings, (time.perf_counter() - started) * 1e6))
+        scored.append((case, findings, (time.thread_time() - started) * 1e6))
     return scored
 
 
@@ -59,6 +61,17 @@ def costs(scored: list[Scored]) -> None:
         f"\nµs per definition: mean {statistics.fmean(times):.0f}, p50 {statistics.median(times):.0f}, "
         f"p99 {p99:.0f}, max {times[-1]:.0f} (target: under {TARGET_US:g})"
     )
+
+
+def worst_costs() -> None:
+    """Print what definitions of the greatest allowed size cost."""
+    print(f"\n{'definitions of 512 KiB':<44}{'ms':>8}")
+    for unit in ("a", " ", "a.", "a@", "send to ", "QUJD", "%41", "a\u200b", "\u202ea", "<important "):
+        text = (unit * MAX_DEFINITION_BYTES)[: MAX_DEFINITION_BYTES // len(unit.encode()) * len(unit)]
+        definition = json.dumps({"name": "a", "description": text}, ensure_ascii=False).encode()
+        started = time.thread_time()
+        scan(definition)
+        print(f"{unit!a:<44}{(time.thread_time() - started) * 1e3:>8.1f}")
 
 
 def explain(scored: list[Scored], half: str, what: str) -> None:
@@ -107,6 +120,7 @@ def main() -> None:
     table("all", {"all": scored})
     rules(scored)
     costs(scored)
+    worst_costs()
 
 
 if __name__ == "__main__":

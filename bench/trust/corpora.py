@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from mcpproxy.catalog.scan import Context
 from mcpproxy.catalog.scan.neighbours import Neighbours
+from mcpproxy.catalog.scan.subject import Context
 from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
 
 SHARED = Path("/work/shared/data")

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from mcpproxy.catalog.diff import Difference, diff, is_rewording
 from mcpproxy.catalog.listing import MAX_TOOLS, Listing
 from mcpproxy.catalog.pins import INSTRUCTIONS, instructions_definition
-from mcpproxy.catalog.scan import Finding, is_clean
+from mcpproxy.catalog.scan.finding import Finding, is_clean
 from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
 
 State = Literal["pending", "changed", "rejected"]

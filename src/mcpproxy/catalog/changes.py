@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 
 from mcpproxy.catalog.approval import Approval
-from mcpproxy.catalog.scan import Finding, is_clean
+from mcpproxy.catalog.scan.finding import Finding, is_clean
 from mcpproxy.catalog.shown import escaped
 
 What = Literal[

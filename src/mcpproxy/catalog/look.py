@@ -7,7 +7,7 @@ from typing import Final
 
 from mcpproxy.catalog.listing import Listing
 from mcpproxy.catalog.pins import version_hash
-from mcpproxy.catalog.scan import Context, Finding, scan
+from mcpproxy.catalog.scan.finding import Finding
 from mcpproxy.catalog.scan.neighbours import Neighbours
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,8 @@ class Look:
     def __init__(self, live: Listing, neighbours: Neighbours, earlier: Look | None) -> None:
         self._server = live.server
         self._identity = live.identity
-        self._context = Context(live.server, frozenset(live.tools), neighbours)
+        self._own = frozenset(live.tools)
+        self._neighbours = neighbours
         same = earlier is not None and earlier._identity == live.identity
         self._earlier = (earlier._hashes, earlier._findings) if earlier is not None and same else ({}, {})
         self._hashes: dict[bytes, str] = {}
@@ -51,8 +52,12 @@ class Look:
         return findings
 
     def _fresh(self, definition: bytes) -> tuple[Finding, ...]:
+        # The rules take a moment to load: the first list in its thread should wait for them, not the start.
+        from mcpproxy.catalog.scan.rulebook import scan
+        from mcpproxy.catalog.scan.subject import Context
+
         try:
-            return scan(definition, self._context)
+            return scan(definition, Context(self._server, self._own, self._neighbours))
         except Exception:  # a definition that our own rules stumble over is for a person to look at
             log.exception("a tool of %r could not be scanned", self._server)
             return (STUMBLED,)

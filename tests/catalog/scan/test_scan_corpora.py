@@ -3,7 +3,8 @@
 import pytest
 from bench.trust.corpora import SECURITY, WILD, cases, wild
 
-from mcpproxy.catalog.scan import is_clean, scan
+from mcpproxy.catalog.scan.finding import is_clean
+from mcpproxy.catalog.scan.rulebook import scan
 
 
 @pytest.mark.skipif(not SECURITY.is_dir(), reason="the shared security data is not here")

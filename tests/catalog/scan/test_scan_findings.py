@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpproxy.catalog.scan import Context, is_clean, scan, worst
-from mcpproxy.catalog.scan.finding import Finding
+from mcpproxy.catalog.scan.finding import Finding, is_clean, worst
 from mcpproxy.catalog.scan.neighbours import Neighbours
-from mcpproxy.catalog.scan.rulebook import MAX_FINDINGS
+from mcpproxy.catalog.scan.rulebook import MAX_FINDINGS, scan
+from mcpproxy.catalog.scan.subject import Context
 from mcpproxy.catalog.tool import MAX_DEFINITION_BYTES, Tool
 
 HOSTILE = st.text(st.sampled_from("ignore previous instructions\u202e\u200b\x1b[8m\U000e0041 \n.<>~/ssh")) | st.text()

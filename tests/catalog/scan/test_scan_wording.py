@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from mcpproxy.catalog.scan import Finding, is_clean, scan
+from mcpproxy.catalog.scan.finding import Finding, is_clean
+from mcpproxy.catalog.scan.rulebook import scan
 
 HERE = Path(__file__).parent
 # Written for these tests: the rule that must speak up and what an attacker might put into a definition; what is honest.

@@ -85,10 +85,12 @@ KINDS: Final[dict[str, Iterable[str]]] = {
     "TOOL": _nouns("tool function plugin mcp server"),
     "OTHERS": set("other others another alternative alternatives competing rival similar different competitor".split()),
     "BEST": set("best fastest safest superior finest ultimate unmatched unrivaled greatest smartest".split()),
+    "BETTER": set("better faster safer cheaper superior smarter stronger accurate reliable".split()),
     "BEATS": _verbs("outperform surpass beat outclass"),
     "WORSE": set(
         "stale deprecated unreliable broken insecure inferior outdated slow slower obsolete inaccurate unsafe "
-        "compromised untrusted incomplete wrong worse unavailable buggy malicious dangerous incorrect".split()
+        "compromised untrusted fake fraudulent incomplete wrong worse unavailable buggy malicious dangerous "
+        "incorrect".split()
     ),
     "TASK": _nouns("request query task question message input turn prompt"),
     "CHANGE": _verbs("modify alter change intercept hijack replace override redirect reroute divert tamper"),

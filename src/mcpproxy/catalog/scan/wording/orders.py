@@ -79,7 +79,16 @@ ORDERS: Final = (
         """,
         quotable=True,
     ),
-    Wording("model.prompt", "medium", _PROMPT, "10{ PUT|SEND PROMPT ARGUMENT|ANSWER|unless }", quotable=True),
+    Wording(
+        "model.prompt",
+        "medium",
+        _PROMPT,
+        """
+        10{ PUT|SEND PROMPT ARGUMENT|ANSWER|unless }
+        PUT ..1 your ..1 model|prompt|instructions|memory
+        """,
+        quotable=True,
+    ),
     Wording(
         "model.prompt",
         "high",

@@ -40,6 +40,7 @@ TOOLS: Final = (
         delete|send|transfer ..6 with|using|via ..1 NAMED tool
         before using ..1 OTHERS|NAMED|transfer|payment ..1 tool ..6 this TOOL
         NOT ..1 CALL ..1 NAMED ..8 WORSE|instead
+        before|after using|calling this ..1 TOOL ..4 must|need|should|have ..4 CALL ..3 NAMED
         """,
         own_names=False,
     ),
@@ -51,8 +52,8 @@ TOOLS: Final = (
         """
         over|ahead|instead|before|above|than ..1 any|every|all ..1 OTHERS ..2 TOOL
         rather ..1 than ..6 OTHERS ..2 TOOL|OTHERS
-        unlike|better|faster|safer|superior ..2 OTHERS ..2 TOOL
-        better|faster|safer than any|all|every ..2 TOOL|OTHERS
+        unlike|BETTER ..2 OTHERS ..2 TOOL
+        BETTER than any|all|every ..2 TOOL|OTHERS
         OTHERS ..2 TOOL ..6 WORSE
         OTHERS ..2 TOOL ..4 prohibited|forbidden|banned|avoided|disallowed
         TOOL ..3 OTHERS ..5 malware|WORSE|risk|risky
@@ -66,6 +67,12 @@ TOOLS: Final = (
         penalized|penalised|punished|fired|deducted ..4 you ..2 CALL
         rank|place this ..1 TOOL above|first|over|ahead
         BEATS ..2 all|any|every|OTHERS
+        first before ..1 any|all ..1 OTHERS
+        ignore|skip|avoid|disregard ..1 OTHERS ..1 TOOL
+        multiple|several|many|both tools ..8 this TOOL|one
+        CALL this|it instead ..1 of ..3 default|standard|built|existing ..3 TOOL
+        BETTER ..1 than ..1 OTHERS ..2 TOOL
+        BETTER ..1 than alternatives|competitors|others
         """,
     ),
     Wording(
@@ -73,17 +80,18 @@ TOOLS: Final = (
         "medium",
         _PREFERS,
         """
+        BEST ..2 tool|tools|server|plugin
         this ..1 TOOL is ..2 BEST
-        BEST ..2 TOOL ..4 use|choose|always|select|call|must|over
         top|best|number|superior|ultimate choice|option|pick ..6 TOOL|select|for
         top|first|highest|strong|absolute preference
         only TOOL you ..3 need
         only ..1 trusted|official|reliable|safe|verified|valid|legitimate ..3 TOOL|provider|source|option
-        most ..1 accurate|trusted|reliable|secure|powerful ..8 TOOL ..8 OTHERS|choose|always
-        18{ most accurate|trusted|reliable fastest|safest|best TOOL }
+        most ..2 accurate|trusted|reliable|secure|powerful|efficient|advanced|effective ..3 tool|tools|server|available
+        preferred|recommended ..2 choice|pick|provider
         recommended|endorsed|certified|approved|trusted by ..3 VENDOR|millions
         VENDOR certified|approved|endorsed|recommended
         USER prefers|prefer|wants|loves ..1 this ..1 TOOL
+        USER ..2 asked|requested|instructed|decided ..3 this TOOL
         """,
     ),
     Wording(
