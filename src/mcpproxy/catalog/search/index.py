@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from mcpproxy.catalog.search.arrays import np
 from mcpproxy.catalog.search.document import Document, fields_of
@@ -35,11 +36,11 @@ class SearchIndex:
         self._segments: dict[str, Segment] = {}
         self._unread: dict[str, tuple[Document, ...]] = {}
         """Tools that the larger model has still to read, by server."""
-        self._read: dict[bytes, Floats] = {}
-        """What it has read of the first of them."""
+        self._read: dict[str, dict[bytes, Floats]] = {}
+        """What it has read of them so far."""
         self._pending: dict[str, tuple[Document, ...] | None] = {}
         self._changed = threading.Condition()
-        self._busy = False
+        self._busy: Literal["building", "reading"] | None = None
         self._closed = False
         self._thread: threading.Thread | None = None
         self._snapshot: Snapshot | None = None
@@ -66,7 +67,8 @@ class SearchIndex:
         """
 
         def settled() -> bool:
-            return self._closed or not (self._pending or self._busy or (deep and self._unread))
+            waiting = self._pending or self._busy == "building"
+            return self._closed or not (waiting or (deep and (self._unread or self._busy)))
 
         with self._changed:
             return self._changed.wait_for(settled, timeout)
@@ -111,13 +113,13 @@ class SearchIndex:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._busy = False
+                self._busy = None
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._closed or self._pending or self._unread)
                 if self._closed:
                     break
                 pending, self._pending = self._pending, {}
-                self._busy = bool(pending)
+                self._busy = "building" if pending else "reading"
             try:
                 if pending:
                     self._take_in(pending)
@@ -130,45 +132,57 @@ class SearchIndex:
 
     def _take_in(self, pending: Mapping[str, tuple[Document, ...] | None]) -> None:
         pace = Pace()
-        changed = False
+        before = dict(self._segments)
         for server, documents in pending.items():
-            before = self._segments.get(server)
             if documents is None:
+                self._segments.pop(server, None)
                 self._unread.pop(server, None)
-                changed |= self._segments.pop(server, None) is not None
-            elif before is None or before.digests != digests_of(documents, pace):
-                self._segments[server] = build_segment(server, documents, self._vocabulary, static_encoder(), pace)
-                if self._deep is not None:
-                    self._unread[server] = documents
-                changed = True
-        if changed:
+            elif server not in before or before[server].digests != digests_of(documents, pace):
+                self._build(server, documents, pace)
+        if self._segments != before:
             self._publish()
+
+    def _build(self, server: str, documents: tuple[Document, ...], pace: Pace) -> None:
+        try:
+            self._segments[server] = build_segment(server, documents, self._vocabulary, static_encoder(), pace)
+        except Exception:  # one server's strange tools must not keep the others from being found
+            log.exception("the tools of %r could not be indexed; those known before stay", server)
+            return
+        if self._deep is not None:
+            self._unread[server] = documents
+            self._read.pop(server, None)
 
     def _read_on(self) -> None:
         """Let the larger model read some of one server's tools; whatever is newer comes first."""
         server, documents = next(iter(self._unread.items()))
-        assert self._deep is not None
         digests = self._segments[server].digests
+        read = self._read.get(server)
+        if read is None:
+            read = self._read[server] = self._cache.find(digests) if self._cache is not None else {}
+        missing = [pair for pair in zip(digests, documents, strict=True) if pair[0] not in read][:BATCH]
+        if missing:
+            read.update(self._vectors(missing))
+        else:
+            rows = [read[digest] for digest in digests]
+            self._segments[server] = replace(self._segments[server], deep=np.array(rows, np.float32))
+        if not missing or self._deep is None:
+            self._unread.pop(server, None)
+            self._read.pop(server, None)
+            if not self._unread:
+                self._publish()
+
+    def _vectors(self, missing: Sequence[tuple[bytes, Document]]) -> dict[bytes, Floats]:
+        assert self._deep is not None
+        try:
+            fresh = {digest: self._deep.tool(fields_of(document)) for digest, document in missing}
+        except Exception:
+            log.exception("the larger model failed; searching without it until the next start")
+            self._deep = None
+            self._unread.clear()
+            return {}
         if self._cache is not None:
-            self._read.update(self._cache.find(digest for digest in digests if digest not in self._read))
-        missing = {digest: one for digest, one in zip(digests, documents, strict=True) if digest not in self._read}
-        batch = dict(list(missing.items())[:BATCH])
-        fresh = {digest: self._deep.tool(fields_of(document)) for digest, document in batch.items()}
-        self._read.update(fresh)
-        if fresh and self._cache is not None:
             self._cache.keep(fresh)
-        if len(batch) < len(missing):
-            return
-        deep = (
-            np.stack([self._read[digest] for digest in digests])
-            if digests
-            else np.empty((0, self._deep.size), np.float32)
-        )
-        self._segments[server] = replace(self._segments[server], deep=deep)
-        del self._unread[server]
-        self._read.clear()
-        if not self._unread:
-            self._publish()
+        return fresh
 
     def _publish(self) -> None:
         self._renumber()

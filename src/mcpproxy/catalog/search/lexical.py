@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,8 @@ from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.words import terms
 
 SATURATION = 2.0
+MAX_STEMS = 300
+"""Distinct stems of one tool, the name's first: a server that lists dictionaries must not fill the memory."""
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -79,7 +82,7 @@ def impacts_of(fields: Fields) -> dict[str, float]:
     for parts in contributions_of(fields).values():
         for stem, amount in parts.items():
             total[stem] = total.get(stem, 0.0) + amount
-    return {stem: amount / (SATURATION + amount) for stem, amount in total.items()}
+    return {stem: amount / (SATURATION + amount) for stem, amount in itertools.islice(total.items(), MAX_STEMS)}
 
 
 def contributions_of(fields: Fields) -> dict[str, dict[str, float]]:

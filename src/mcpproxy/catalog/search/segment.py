@@ -20,7 +20,7 @@ WORK, REST = 0.001, 0.0005
 """Seconds of building at a stretch, and of leaving the interpreter to others after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """One server's part of the index."""
 

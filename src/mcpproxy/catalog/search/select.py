@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mcpproxy.catalog.search.arrays import NDArray, np
 from mcpproxy.catalog.search.rank import Ranking
 from mcpproxy.catalog.search.semantic import Floats
+from mcpproxy.catalog.search.snapshot import Snapshot
 
 USAGE = 0.1
 """What heavy use adds to a tool's total, in standard deviations: enough to settle a near tie, no more."""
@@ -45,7 +46,7 @@ def select(
     ids = ranking.snapshot.ids
     total = ranking.total
     if usage:
-        total = total + _usage(ids, usage)
+        total = total + _usage(ranking.snapshot, usage)
     seen: list[int] = []
     for row in _in_order(total, ranking.hit):
         if allow is None or allow(ids[row]):
@@ -79,9 +80,14 @@ def _sorted(total: Floats, rows: NDArray[np.intp]) -> list[int]:
     return order
 
 
-def _usage(ids: Sequence[str], usage: Mapping[str, int]) -> Floats:
+def _usage(snapshot: Snapshot, usage: Mapping[str, int]) -> Floats:
     most = math.log1p(max(1, *usage.values()))
-    return np.array([USAGE * math.log1p(max(0, usage.get(one, 0))) / most for one in ids], np.float32)
+    added: Floats = np.zeros(len(snapshot), np.float32)
+    for tool_id, count in usage.items():
+        for row in snapshot.named.get(tool_id.lower(), ()):
+            if snapshot.ids[row] == tool_id:
+                added[row] = USAGE * math.log1p(max(0, count)) / most
+    return added
 
 
 def _quality(ranking: Ranking, row: int) -> float:

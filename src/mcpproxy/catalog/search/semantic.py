@@ -95,7 +95,7 @@ def unit(vector: Floats) -> Floats:
 def word_pieces() -> WordPiece:
     """BERT's uncased vocabulary."""
     text = files(__package__).joinpath("data/vocab.txt").read_text("utf-8")
-    return WordPiece(text.split("\n"))
+    return WordPiece(text.removesuffix("\n").split("\n"))
 
 
 @lru_cache(maxsize=1)

@@ -58,7 +58,7 @@ def join(segments: Sequence[Segment], vocabulary: Vocabulary, size: int, pace: P
         named=_rows(pace.over(_names(segments))),
         phrases=_rows(pace.over(_phrases(segments))),
         vectors=np.concatenate([np.empty((0, size), np.float32), *(segment.vectors for segment in segments)]),
-        deep=np.concatenate(deep) if deep and len(deep) == len(segments) else None,
+        deep=np.concatenate([one for one in deep if len(one)]) if len(deep) == len(segments) and any(sizes) else None,
     )
 
 

@@ -19,6 +19,7 @@ class WordPiece:
     """Words to piece ids, longest piece first."""
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
+        self.vocabulary = tuple(vocabulary)
         self._ids = {piece: number for number, piece in enumerate(vocabulary)}
         # Words repeat across tools; the bound keeps a hostile catalogue from growing this without end.
         self._pieces = lru_cache(maxsize=16384)(self._look_up)
