@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import psutil
 import pytest
 from tests.support.children import alive, b64, bad_server, run, until
 from tests.support.houses import House, house
+from tests.support.http_servers import free_port
 
 from mcpproxy.config.models import Config, Duration, Server
 from mcpproxy.upstream import server as life
@@ -330,6 +332,26 @@ def test_a_call_to_a_server_that_still_connects_waits_within_its_timeout() -> No
             assert await home.call("a", "echo", x=1) == {"x": 1}
             with pytest.raises(NotReady, match=r"still connecting after 0\.3 s"):
                 await home.call("hangs", "echo", timeout=0.3)
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+def test_a_stop_ends_a_server_whatever_it_is_doing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Stopped at every moment of its attempts, since a cancellation may meet a fault."""
+    monkeypatch.setattr(life, "FIRST_PAUSE", 0.0005)
+    monkeypatch.setattr(life, "LONGEST_PAUSE", 0.001)
+    dice = random.Random(3)
+    nobody = f"http://127.0.0.1:{free_port()}/mcp"
+    server = Server(name="a", url=nobody) if kind == "http" else Server(name="a", command="false")
+
+    async def main() -> None:
+        async with house() as home:
+            for _ in range(60):
+                await home.pool.apply([server])
+                await asyncio.sleep(dice.random() * 0.03)
+                async with asyncio.timeout(4):
+                    await home.pool.stop()
 
     run(main())
 

@@ -321,6 +321,10 @@ async def _entered(session: ClientSession) -> AsyncIterator[None]:
                 fault = error
                 raise
     except ExceptionGroup as group:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            # anyio lets a fault win over a cancellation that comes while the group ends; then a stop would be lost.
+            raise asyncio.CancelledError from None
         raise fault or _first(group) from None
 
 

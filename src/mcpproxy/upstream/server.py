@@ -146,22 +146,22 @@ class Upstream:
 
     async def stop(self) -> None:
         """End the connection and everything it holds."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+        await self._end()
         if self.state not in (State.DISABLED, State.QUARANTINED):
             self._set(State.DISCONNECTED, "stopped")
         self.log.close()
 
     async def restart(self) -> None:
         """Drop the connection and make a new one at once."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+        await self._end()
         self._failures = 0
         self.start()
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        while task is not None and not task.done():
+            task.cancel()  # again and again: somewhere below a cancellation may be lost to a fault of the same moment
+            await asyncio.wait({task}, timeout=5)
 
     def wake(self) -> None:
         """Try again now rather than after the pause."""
