@@ -291,6 +291,7 @@ def forgetful(upstream: HttpUpstream) -> list[str]:
     async def handle(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
         session = request.headers.get("Mcp-Session-Id", "")
         if session != f"s{upstream.sessions}" or session in forgotten:
+            await asyncio.sleep(0.02 * message["params"]["arguments"]["n"])  # some hear of it later than others
             return web.Response(status=404)
         done.append(session)
         return await upstream._call(request, message)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.children import b64, call, call_raw, run, spawned, until
 
+from mcpproxy.wire import lines
 from mcpproxy.wire.dispatch import ChannelDispatcher
 from mcpproxy.wire.errors import CallTimeout
 from mcpproxy.wire.stdio import StdioChannel
@@ -72,7 +73,9 @@ def test_an_answer_that_comes_too_late_is_dropped() -> None:
     run(main())
 
 
-def test_large_answers_that_come_too_late_are_no_flood() -> None:
+def test_large_answers_that_come_too_late_are_no_flood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MAX_JUNK_BYTES", 100_000)
+
     async def main() -> None:
         async with spawned(limit=16 * 1024 * 1024) as channel:
             await call(channel, "echo")

@@ -413,7 +413,7 @@ def test_the_operators_headers_and_the_passwords_of_an_address_go_out_and_a_logi
         async with serving(upstream) as url:
             named = url.replace("://", "://me:pa%20ss@")
             for address, headers, credentials in (
-                (url, {"x-Team": "1", "ACCEPT": "*/*"}, None),
+                (url, {"x-Team": "1", "Accept": "*/*"}, None),
                 (named, {}, None),
                 (named, {"authorization": "Token own"}, None),
                 (named, {"authorization": "Token own"}, Keys("key")),
