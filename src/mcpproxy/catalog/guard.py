@@ -12,7 +12,7 @@ from msgspec import Struct
 from mcpproxy.catalog.approval import AUTOMATIC, Approval, Book, Trust, Waiting, parts_of, self_approved, sort_out
 from mcpproxy.catalog.changes import Change, States, compare
 from mcpproxy.catalog.listing import Listing
-from mcpproxy.catalog.look import Look
+from mcpproxy.catalog.look import MAX_SCANNED, Look
 from mcpproxy.catalog.scan.neighbours import Neighbours
 from mcpproxy.catalog.trust_store import Event, TrustStore
 from mcpproxy.config.models import Server
@@ -54,10 +54,11 @@ class Guard:
         approvals = self._approve_by_itself(live, look)
         admitted, after = self._sorted(live, self._book(live), look)
         self._states[live.server] = after
-        found = {one.tool: look.scan(one.definition) for one in approvals}
+        found = {one.tool: look.scan(one.definition) for one in approvals[:MAX_SCANNED]}
         found |= {name: waiting.findings for name, waiting in admitted.waiting.items()}
         changes = tuple(compare(live.server, before or {}, after, approvals, found))
-        self._neighbours.put(live.server, admitted.listing.tools.values())
+        if after != before or live.server not in self._neighbours:
+            self._neighbours.put(live.server, admitted.listing.tools.values())
         return msgspec.structs.replace(admitted, changes=changes)
 
     def review(self, live: Listing) -> Admitted:

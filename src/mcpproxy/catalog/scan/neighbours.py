@@ -62,6 +62,9 @@ class Neighbours:
         """The tools of one server."""
         return frozenset(self._by_server.get(server, ()))
 
+    def __contains__(self, server: str) -> bool:
+        return server in self._by_server
+
     @property
     def is_empty(self) -> bool:
         """Whether there is nobody."""
