@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _PATH: Final = "/v1/traces"
 _EXPORT_SECONDS: Final = 5
-_CLOSE_MS: Final = 2000
+_CLOSE_SECONDS: Final = 2.0
 
 
 class Telemetry:
@@ -45,7 +46,10 @@ class Telemetry:
 
                 self._pipeline.tracing = Tracing(provider.get_tracer("mcpproxy", mcpproxy.__version__))
         if before is not None:
-            await asyncio.to_thread(_close, before)
+            # A collector that hangs must not hold up our end: what cannot be sent soon is let go.
+            closing = threading.Thread(target=before.shutdown, name="otel-shutdown", daemon=True)
+            closing.start()
+            await asyncio.to_thread(closing.join, _CLOSE_SECONDS)
 
     async def close(self) -> None:
         """Send what is left."""
@@ -63,11 +67,6 @@ def _provider(endpoint: str) -> TracerProvider:
     exporter = OTLPSpanExporter(endpoint=traces_url(endpoint), timeout=_EXPORT_SECONDS)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
-
-
-def _close(provider: TracerProvider) -> None:
-    provider.force_flush(_CLOSE_MS)
-    provider.shutdown()
 
 
 def traces_url(endpoint: str) -> str:
