@@ -26,8 +26,10 @@ from mcpproxy.calls.house import House
 from mcpproxy.calls.pipeline import Pipeline
 from mcpproxy.catalog.catalog import Catalog
 from mcpproxy.catalog.finder import Finder
+from mcpproxy.catalog.guard import Guard
 from mcpproxy.catalog.listing import Listing
 from mcpproxy.catalog.store import ListingStore
+from mcpproxy.catalog.trust_store import TrustStore
 from mcpproxy.catalog.visible import wanted
 from mcpproxy.chronicle import Chronicle
 from mcpproxy.config.load import Loaded
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DECISIONS_EVERY = 2.0
+"""How soon a decision made by another process takes effect, in seconds."""
 STARTING_AT_ONCE = 8
 """How many servers may be starting at the same moment; more would only make each of them slower."""
 
@@ -118,7 +122,8 @@ class App:
                 open_storage, self.config.storage, self.data_dir, self.config.activity.durability
             )
             stack.callback(self.storage.close)
-            self.catalog = Catalog(ListingStore(self.storage), self._wanted)
+            guard = Guard(TrustStore(self.storage), self._configured)
+            self.catalog = Catalog(ListingStore(self.storage), self._wanted, guard)
             self.finder = Finder(self.data_dir)
             stack.push_async_callback(asyncio.to_thread, self.finder.close)
             self.catalog.watch(self.finder.listed)
@@ -164,7 +169,9 @@ class App:
             await stack.enter_async_context(self.agent.running())
             await self.tokens.start()
             stack.push_async_callback(self.tokens.stop)
+            await self._hold_quarantined()
             await self.pool.apply(self.servers)
+            stack.push_async_callback(_end, asyncio.create_task(self._take_up_decisions()))
             self._watch = Watch(self.loaded, self._on_reload, self._on_config_error)
             watching = asyncio.create_task(self._watch.run())
             stack.push_async_callback(_end, watching)
@@ -198,13 +205,33 @@ class App:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
+    def _configured(self, name: str) -> Server | None:
+        return next((server for server in self.servers if server.name == name), None)
+
     def _wanted(self, listing: Listing) -> Listing:
-        server = next((server for server in self.servers if server.name == listing.server), None)
+        server = self._configured(listing.server)
         return wanted(listing, server) if server is not None else listing
 
     async def _on_listing(self, listing: Listing) -> None:
-        self.chronicle.tools_listed(self.catalog.snapshot.listings.get(listing.server), listing)
-        await self.catalog.put(listing)
+        self.chronicle.trust_changed(await self.catalog.put(listing))
+
+    async def _hold_quarantined(self) -> None:
+        """What is quarantined stays untrusted after it is let out, until somebody approves what it lists."""
+        for server in self.servers:
+            if server.quarantined:
+                changes = await self.catalog.quarantine(
+                    server.name, identity=server_identity(server), by="configuration"
+                )
+                self.chronicle.trust_changed(changes)
+
+    async def _take_up_decisions(self) -> None:
+        """Hear of what the command line or another replica decided about tools."""
+        while True:
+            await asyncio.sleep(DECISIONS_EVERY)
+            try:
+                await self.catalog.refresh()
+            except Exception as error:  # the database may be away for a moment
+                log.warning("decisions about tools could not be read: %s", error)
 
     def _on_away(self, server: str) -> None:
         self.catalog.mark_stale(server)
@@ -236,6 +263,7 @@ class App:
             self.chronicle.server_configured(server.name, "added")
         for _, server in reload.changes.changed:
             self.chronicle.server_configured(server.name, "changed")
+        await self._hold_quarantined()
         await self.pool.apply(self.servers)
         await self.agent.config_changed(before, new)
         await self._telemetry.point_at(new.otel_endpoint)
@@ -326,6 +354,7 @@ class App:
             sessions=lambda: len(self.agent.http.sessions),
             stopping=self.stopping,
             change_config=self.change_config,
+            note_changes=self.chronicle.trust_changed,
             begin_login=self.begin_login,
             dispatch=self.agent.dispatch,
         )

@@ -15,7 +15,9 @@ from mcpproxy.activity.record import Record, Source
 from mcpproxy.upstream.server import State, Upstream
 
 if TYPE_CHECKING:
-    from mcpproxy.catalog.listing import Listing
+    from collections.abc import Iterable
+
+    from mcpproxy.catalog.changes import Change
     from mcpproxy.config.watch import Reload
 
 log = logging.getLogger(__name__)
@@ -23,7 +25,6 @@ log = logging.getLogger(__name__)
 _GOOD = (State.READY, State.DISABLED, State.QUARANTINED, State.DISCONNECTED)
 _WORTH_TELLING = (State.READY, State.NEEDS_LOGIN, State.BACKING_OFF, State.FAILED)
 _MAX_WAITING = 1000
-_MAX_NAMES = 200
 _cause: ContextVar[tuple[Source, str | None]] = ContextVar("cause", default=("internal", None))
 
 
@@ -96,28 +97,18 @@ class Chronicle:
             )
         )
 
-    def tools_listed(self, before: Listing | None, after: Listing) -> None:
-        """A server listed its tools; only a difference is news."""
-        old = before.tools if before is not None else {}
-        difference = {
-            "added": [name for name in after.tools if name not in old],
-            "removed": [name for name in old if name not in after.tools],
-            "changed": [
-                name for name, tool in after.tools.items() if name in old and old[name].definition != tool.definition
-            ],
-        }
-        if not any(difference.values()):
-            return
-        self._put(
-            Record(
-                type="tool_change",
-                source="internal",
-                server_name=after.server,
-                status="success",
-                metadata={kind: names[:_MAX_NAMES] for kind, names in difference.items() if names}
-                | {"total": len(after.tools)},
+    def trust_changed(self, changes: Iterable[Change]) -> None:
+        """Tools came, changed or went, or somebody decided about them."""
+        for change in changes:
+            self._put(
+                Record(
+                    type=change.record_type,
+                    source="internal",
+                    server_name=change.server,
+                    status=change.status,
+                    metadata=change.metadata,
+                )
             )
-        )
 
     def config_reloaded(self, reload: Reload) -> None:
         """The operator changed the configuration."""

@@ -50,6 +50,7 @@ async def find_tools(house: House, config: Config, caller: Caller, asked: Retrie
 
     hits = await house.finder.search(asked.query, asked.limit or config.tools_limit, allow, house.usage)
     from mcpproxy.catalog.search.budget import Candidate, build_answer
+    from mcpproxy.catalog.withheld import count_matching, waiting_note
 
     found = [(snapshot.tools[hit.id], hit.score) for hit in hits.best]
     candidates = [
@@ -66,6 +67,8 @@ async def find_tools(house: House, config: Config, caller: Caller, asked: Retrie
         "total": hits.total,
         "usage_instructions": usage_instructions(),
     }
-    if answer.note is not None:
-        shown["note"] = answer.note
+    visible = [one for one in snapshot.waiting.values() if caller.scope.sees_tool(one.server, one.tool)]
+    notes = [answer.note, waiting_note(count_matching(visible, asked.query)) if visible else None]
+    if any(notes):
+        shown["note"] = " ".join(filter(None, notes))
     return shown

@@ -12,6 +12,7 @@ from mcpproxy.activity.journal import RecordFailed
 from mcpproxy.activity.record import NOTHING, Record
 from mcpproxy.agent.arguments import BadArguments, read_own
 from mcpproxy.calls import result
+from mcpproxy.catalog.refusal import not_approved
 from mcpproxy.outputs.cut import page
 from mcpproxy.policy.access import unknown_server, unknown_tool
 from mcpproxy.policy.annotations import call_with, effective_hints
@@ -69,9 +70,12 @@ def describe_tool(house: House, config: Config, caller: Caller, arguments: bytes
     missing: list[Refusal] = []
     for name in names:
         tool = house.catalog.snapshot.find(name)
+        waiting = house.catalog.snapshot.waiting.get(name)
         server, _, bare = name.partition(":")
         if tool is not None and caller.scope.sees_tool(tool.server, tool.name):
             found.append(describe(tool, config))
+        elif waiting is not None and caller.scope.sees_tool(server, bare):
+            missing.append(not_approved(name, waiting.state))
         elif caller.scope.sees_server(server) and house.pool.get(server) is not None:
             missing.append(unknown_tool(server, bare))
         else:

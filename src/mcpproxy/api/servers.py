@@ -16,7 +16,7 @@ from mcpproxy.agent.tools import describe
 from mcpproxy.api.changes import change, document, invalid, unmasked
 from mcpproxy.api.envelope import ApiError, Ok, bad_field, ok, raw_ok, request_id
 from mcpproxy.api.schema import json_body
-from mcpproxy.api.services import Rooms, Services, source
+from mcpproxy.api.services import Rooms, Services, identity, source
 from mcpproxy.api.tools import ToolList
 from mcpproxy.config.errors import ConfigError
 from mcpproxy.config.load import parse
@@ -24,7 +24,7 @@ from mcpproxy.config.mask import masked
 from mcpproxy.config.models import Server, plain
 from mcpproxy.config.write import merge_settings, remove_server, set_server
 from mcpproxy.upstream.oauth import LoginFailed
-from mcpproxy.upstream.server import Upstream
+from mcpproxy.upstream.server import Upstream, server_identity
 
 router = APIRouter(prefix="/servers", tags=["servers"])
 
@@ -230,7 +230,10 @@ async def quarantine_server(request: Request, name: Name, rooms: Rooms) -> dict[
 
 @router.post("/{name}/approve", response_model=Ok[Done])
 async def approve_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
-    """Let a quarantined server run."""
+    """Let a quarantined server run, and everything that it lists first; or approve all that waits on it."""
+    server = _configured(rooms, name).server
+    changes = await rooms.house.catalog.release(name, identity=server_identity(server), by=identity(request).key)
+    rooms.note_changes(changes)
     return await _switch(request, rooms, name, "approve")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mcpproxy.agent.sdk import Dispatch
     from mcpproxy.calls.house import House
     from mcpproxy.calls.pipeline import Pipeline
+    from mcpproxy.catalog.changes import Change
     from mcpproxy.config.load import Loaded
     from mcpproxy.storage.engine import Storage
 
@@ -50,6 +51,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """Set when the proxy is asked to stop: streams end then."""
     change_config: Callable[[Callable[[dict[str, Any]], None]], Awaitable[None]]
     """Change the file, and return once the change is in force."""
+    note_changes: Callable[[Iterable[Change]], None]
+    """Put what an operator decided about tools on record."""
     begin_login: Callable[[str], Awaitable[str]]
     """Start the login of a server; gives the link for a person."""
     dispatch: Dispatch

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcpproxy.catalog.refusal import not_approved
 from mcpproxy.config.models import OutputValidation
 from mcpproxy.outputs.apart import is_heavy
 from mcpproxy.outputs.schema import CompiledSchema
@@ -48,6 +49,9 @@ async def resolve(call: Call, house: House) -> Refusal | None:
     if upstream is None:
         return unknown_server(call.server)
     tool = house.catalog.snapshot.find(asked.name)
+    waiting = house.catalog.snapshot.waiting.get(asked.name)
+    if waiting is not None and call.caller.scope.sees_tool(call.server, call.tool_name):
+        return not_approved(asked.name, waiting.state)
     if tool is None:
         refusal = await _wait_for_list(call, upstream)
         if refusal is not None:
