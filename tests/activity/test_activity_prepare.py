@@ -16,7 +16,7 @@ Make = Callable[..., Record]
 
 
 def keep(record: Record, limit: int = 65_536, mask: Callable[[str], str] = str) -> Linked:
-    return prepare(record, "writer", 1, limit, mask)
+    return prepare(record, "writer", 1, limit, mask).record
 
 
 def kept(text: bytes, limit: int = 65_536, mask: Callable[[str], str] = str) -> str:

@@ -201,11 +201,11 @@ async def test_a_record_added_after_the_end_is_found(
     ((writer,),) = ledger.execute("SELECT DISTINCT writer FROM activity").fetchall()
     tail = ledger.tail(writer)
     forged = prepare(call("forged"), writer, 11, 1000, str)
-    ledger.append([row_of(forged, tail.hash, link(forged, tail.hash))])
+    ledger.append([row_of(forged, tail.hash, link(forged.record, tail.hash))])
     ledger.commit()
     ledger.drop()
     problem = first(check())
-    assert (problem.kind, problem.id) == ("inserted", forged.id)
+    assert (problem.kind, problem.id) == ("inserted", forged.record.id)
     assert "after its writer had ended at position 10" in problem.text
 
 

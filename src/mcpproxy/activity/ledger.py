@@ -12,12 +12,12 @@ from functools import cache
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 from sqlalchemy import PoolProxiedConnection
 
 from mcpproxy.activity.chain import GENESIS, Kind, Statement
-from mcpproxy.activity.prepare import derived
-from mcpproxy.activity.record import Linked, to_micros
+from mcpproxy.activity.prepare import Kept
+from mcpproxy.activity.record import to_micros
 from mcpproxy.activity.tables import activity, activity_checkpoints, activity_index
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Durability, Storage
@@ -86,9 +86,9 @@ class Tail(Struct, frozen=True):
     hash: bytes = GENESIS
 
 
-def row_of(record: Linked, prev_hash: bytes, hash_: bytes) -> tuple[Any, ...]:
+def row_of(kept: Kept, prev_hash: bytes, hash_: bytes) -> tuple[Any, ...]:
     """The values of COLUMNS."""
-    intent_type, search = derived(record)
+    record = kept.record
     return (
         record.id,
         record.type,
@@ -97,26 +97,21 @@ def row_of(record: Linked, prev_hash: bytes, hash_: bytes) -> tuple[Any, ...]:
         record.tool_name,
         record.status,
         record.error_message,
-        _text(record.arguments),
-        _text(record.response),
+        kept.arguments,
+        kept.response,
         record.duration_ms,
         to_micros(record.timestamp),
         record.request_id,
         record.session_id,
         record.client_name,
-        _text(record.metadata),
+        kept.metadata,
         record.writer,
         record.position,
         prev_hash,
         hash_,
-        intent_type,
-        search,
+        kept.intent_type,
+        kept.search,
     )
-
-
-def _text(payload: Raw) -> str | None:
-    text = bytes(payload).decode()
-    return None if text == "null" else text
 
 
 def _inode(path: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
-from msgspec import DecodeError, Raw
+from msgspec import DecodeError, Raw, Struct
 
 from mcpproxy.activity.record import INTENT_TYPES, NOTHING, Linked, Record, decoded
 from mcpproxy.activity.words import searchable
@@ -21,51 +21,91 @@ _LONGEST_ERROR: Final = 8192
 _LARGEST_METADATA: Final = 262_144
 
 
-def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, mask: Mask) -> Linked:
-    """The record as it is stored at this place of the chain."""
+class Kept(Struct, frozen=True):
+    """A record as it is stored: what the chain is over, and beside it the columns that are texts or worked out."""
+
+    record: Linked
+    arguments: str | None
+    response: str | None
+    metadata: str
+    intent_type: str | None
+    search: str
+
+
+def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, mask: Mask) -> Kept:
+    """What is kept of a record at this place of the chain."""
     arguments, response = _text(record.arguments, max_payload_bytes), _text(record.response, max_payload_bytes)
-    metadata = _metadata(record.metadata)
+    metadata, error_message = _metadata(record.metadata), record.error_message
     names = (record.server_name, record.tool_name, record.request_id, record.session_id, record.client_name)
     # One look at everything instead of one at each: nearly every record is plain and has no secret in it.
     named = " ".join([text for text in names if text])
-    everything = f"{named} {record.error_message} {arguments} {response} {metadata}"
-    if mask(everything) == everything:
-        mask = str
-    if mask is not str or len(named) > _LONGEST_NAME or not everything.isascii() or "\0" in named:
+    everything = f"{named} {error_message} {arguments} {response} {metadata}"
+    if (
+        (masked := mask(everything)) != everything
+        or not masked.isascii()
+        or len(named) > _LONGEST_NAME
+        or "\0" in named
+    ):
         names = tuple([text and name(mask(text)) for text in names])  # type: ignore[assignment]
+        error_message = error_message and _error(error_message, mask)
+        arguments, response, metadata = mask(arguments), mask(response), _still_json(metadata, mask(metadata))
+    elif error_message:
+        error_message = _error(error_message, str)
+    kept_arguments = _payload(record.arguments, arguments, max_payload_bytes)
+    kept_response = _payload(record.response, response, max_payload_bytes)
     server_name, tool_name, request_id, session_id, client_name = names
-    return Linked(
-        id=record.id,
-        type=record.type,
-        source=record.source,
-        server_name=server_name,
-        tool_name=tool_name,
-        status=record.status,
-        error_message=record.error_message and _error(record.error_message, mask),
-        arguments=_payload(record.arguments, mask(arguments), max_payload_bytes),
-        response=_payload(record.response, mask(response), max_payload_bytes),
-        duration_ms=record.duration_ms,
-        timestamp=record.timestamp,
-        request_id=request_id,
-        session_id=session_id,
-        client_name=client_name,
-        metadata=_still_json(metadata, mask(metadata)),
-        writer=writer,
-        position=position,
+    intent_type, reason = _intent(metadata)
+    return Kept(
+        Linked(
+            id=record.id,
+            type=record.type,
+            source=record.source,
+            server_name=server_name,
+            tool_name=tool_name,
+            status=record.status,
+            error_message=error_message,
+            arguments=_raw(kept_arguments),
+            response=_raw(kept_response),
+            duration_ms=record.duration_ms,
+            timestamp=record.timestamp,
+            request_id=request_id,
+            session_id=session_id,
+            client_name=client_name,
+            metadata=Raw(metadata.encode()),
+            writer=writer,
+            position=position,
+        ),
+        kept_arguments,
+        kept_response,
+        metadata,
+        intent_type,
+        searchable(tool_name, error_message, reason),
     )
+
+
+def keep(linked: Linked) -> Kept:
+    """The same for a record that was prepared before."""
+    texts = [bytes(raw).decode() for raw in (linked.arguments, linked.response, linked.metadata)]
+    arguments, response = (None if text == "null" else text for text in texts[:2])
+    return Kept(linked, arguments, response, texts[2], *derived(linked))
 
 
 def derived(linked: Linked) -> tuple[str | None, str]:
     """What is worked out of a stored record to find it by: the intent's operation type, and the words of its text."""
-    metadata = decoded(linked.metadata)
-    intent = metadata.get("intent") if isinstance(metadata, dict) else None
+    intent_type, reason = _intent(bytes(linked.metadata).decode())
+    return intent_type, searchable(linked.tool_name, linked.error_message, reason)
+
+
+def _intent(metadata: str) -> tuple[str | None, str | None]:
+    """The operation type and the reason of a call's intent."""
+    if '"intent"' not in metadata:
+        return None, None
+    found = decoded(metadata)
+    intent = found.get("intent") if isinstance(found, dict) else None
     if not isinstance(intent, dict):
-        return None, searchable(linked.tool_name, linked.error_message)
+        return None, None
     operation, reason = intent.get("operation_type"), intent.get("reason")
-    return (
-        operation if operation in INTENT_TYPES else None,
-        searchable(linked.tool_name, linked.error_message, reason if isinstance(reason, str) else None),
-    )
+    return operation if operation in INTENT_TYPES else None, reason if isinstance(reason, str) else None
 
 
 def name(text: str) -> str:
@@ -94,24 +134,24 @@ def _text(raw: Raw, limit: int) -> str:
     return str(view if len(view) <= limit else view[: limit + _MARGIN_BYTES], "utf-8", "replace")
 
 
-def _payload(raw: Raw, masked: str, limit: int) -> Raw:
+def _payload(raw: Raw, text: str, limit: int) -> str | None:
     """The JSON to store: the payload on one line, or its beginning with a mark that tells its size."""
-    if masked == "null":
-        return NOTHING
+    if text == "null":
+        return None
     size = len(memoryview(raw))
-    if size <= limit:
-        return _one_line(masked)
-    kept = masked.encode()[:limit].decode("utf-8", "ignore")
-    return _encoded({"truncated": True, "original_bytes": size, "beginning": kept})
-
-
-def _one_line(text: str) -> Raw:
+    if size > limit:
+        kept = text.encode()[:limit].decode("utf-8", "ignore")
+        return _encoded({"truncated": True, "original_bytes": size, "beginning": kept})
     if not _is_json(text):
         return _encoded(text)
     if "\n" in text or "\r" in text:
         # Valid JSON has them between tokens only; one record is one line in an export.
-        text = text.replace("\n", " ").replace("\r", " ")
-    return Raw(text.encode())
+        return text.replace("\n", " ").replace("\r", " ")
+    return text
+
+
+def _raw(text: str | None) -> Raw:
+    return NOTHING if text is None else Raw(text.encode())
 
 
 def _is_json(text: str) -> bool:
@@ -138,22 +178,20 @@ def _refuse_constant(constant: str) -> None:
 
 
 def _metadata(metadata: dict[str, Any]) -> str:
-    text = bytes(_encoded(metadata)).decode()
+    text = _encoded(metadata)
     if len(text) > _LARGEST_METADATA:
         kept = {key: metadata[key] for key in ("intent", "tool_variant") if key in metadata}
-        text = bytes(_encoded({**kept, "truncated": True, "original_bytes": len(text)})).decode()
+        text = _encoded({**kept, "truncated": True, "original_bytes": len(text)})
     return text
 
 
-def _still_json(text: str, masked: str) -> Raw:
-    if masked != text and not _is_json(masked):
-        return _encoded({"masked": masked})
-    return Raw(masked.encode())
+def _still_json(text: str, masked: str) -> str:
+    return masked if masked == text or _is_json(masked) else _encoded({"masked": masked})
 
 
-def _encoded(value: Any) -> Raw:
+def _encoded(value: Any) -> str:
     try:
-        return Raw(msgspec.json.encode(value))
+        return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, TypeError):
         # Lone surrogates, or a value that only its text can stand for.
-        return Raw(json.dumps(value, default=str, separators=(",", ":")).encode())
+        return json.dumps(value, default=str, separators=(",", ":"))

@@ -127,10 +127,9 @@ class Stored(Linked, frozen=True, kw_only=True):
     hash: str
 
 
-def decoded(json_text: Raw) -> Any:
+def decoded(json_text: Raw | str) -> Any:
     """The value of a stored payload or of stored metadata, lone surrogates and large numbers included."""
-    data = bytes(json_text)
     try:
-        return decode(data)
+        return decode(json_text)
     except (DecodeError, RecursionError):
-        return json.loads(data)
+        return json.loads(json_text if isinstance(json_text, str) else bytes(json_text))

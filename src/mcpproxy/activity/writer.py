@@ -16,8 +16,8 @@ from mcpproxy.activity import succession
 from mcpproxy.activity.chain import Kind, Signer, Statement, link
 from mcpproxy.activity.lease import FileLease, Lease, SessionLease
 from mcpproxy.activity.ledger import Ledger, Tail, row_of
-from mcpproxy.activity.prepare import Mask, prepare
-from mcpproxy.activity.record import Linked, Record, now, to_micros
+from mcpproxy.activity.prepare import Kept, Mask, keep, prepare
+from mcpproxy.activity.record import Record, now, to_micros
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage
 from mcpproxy.storage.errors import StorageError
@@ -114,20 +114,20 @@ class Writer:
         """Add records to the chain, inside a transaction."""
         limit = self._settings().max_payload_bytes
         first = self._state.tail.position + 1
-        self.append_linked([prepare(each, self.name, first + n, limit, self._mask) for n, each in enumerate(records)])
+        self.append_kept([prepare(each, self.name, first + n, limit, self._mask) for n, each in enumerate(records)])
 
-    def append_linked(self, records: list[Linked]) -> None:
+    def append_kept(self, records: list[Kept]) -> None:
         """Add prepared records to the chain, inside a transaction."""
         state = self._state
         previous, rows = state.tail.hash, []
-        for record in records:
-            current = link(record, previous)
-            rows.append(row_of(record, previous, current))
+        for kept in records:
+            current = link(kept.record, previous)
+            rows.append(row_of(kept, previous, current))
             previous = current
         if rows:
             self.ledger.append(rows)
             self._state = _State(
-                Tail(records[-1].position, previous),
+                Tail(records[-1].record.position, previous),
                 state.undigested + len(rows),
                 state.unsigned + len(rows),
                 state.head,
@@ -168,8 +168,8 @@ class Writer:
             self._sign("head")
 
     def _open_row(self, record: Record) -> tuple[str, str, str]:
-        linked = prepare(record, self.name, 0, self._settings().max_payload_bytes, self._mask)
-        return record.id, self.name, encode(linked).decode()
+        kept = prepare(record, self.name, 0, self._settings().max_payload_bytes, self._mask)
+        return record.id, self.name, encode(kept.record).decode()
 
     def _in_transaction(self, act: Callable[[], None]) -> None:
         """Do it and commit; after an error everything, the chain included, is as it was."""
@@ -230,7 +230,7 @@ class Writer:
 
     def _interrupt_open_calls(self, writer: str) -> None:
         first = self._state.tail.position + 1
-        self.append_linked(succession.take_open_calls(self.ledger, writer, self.name, first))
+        self.append_kept([keep(each) for each in succession.take_open_calls(self.ledger, writer, self.name, first)])
 
     def _finish(self) -> None:
         self._interrupt_open_calls(self.name)
