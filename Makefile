@@ -9,6 +9,9 @@ JOBS ?= 2
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --omit-lockfile-registry-resolved --ignore-scripts \
 	--no-audit --no-fund --no-update-notifier --loglevel=error
 
+export CHROMIUM ?= /usr/bin/chromium
+APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes
+
 .PHONY: help run test lint types pytest lock clean
 
 help:
@@ -35,6 +38,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	cd .node && $(NPM) install
 	@touch $@
 
+# The dashboard is tested in the browser that Debian has; set CHROMIUM to use another.
+$(CHROMIUM):
+	@command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] || { echo "The tests of the dashboard need $(CHROMIUM). Install it, such as with: sudo apt-get install chromium" >&2; exit 1; }
+	$(APT) install --no-install-recommends chromium || { $(APT) update && $(APT) install --no-install-recommends chromium; }
+
 run: $(VENV)/.installed
 	@$(BIN)/mcpproxy serve --demo
 
@@ -47,7 +55,7 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
-pytest: $(VENV)/.installed-dev .node/.installed
+pytest: $(VENV)/.installed-dev .node/.installed $(CHROMIUM)
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup
 
 # Pin every dependency again (needs uv on the PATH or in the environment).
