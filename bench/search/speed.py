@@ -75,25 +75,30 @@ def child(size: int, deep: bool) -> None:
     built = time.perf_counter()
     for query in queries[:5]:
         ours.search(query, 15)
-    times = []
+    times, work = [], []
     for query in queries * 3:
-        begin = time.perf_counter()
+        begin, spent = time.perf_counter(), time.thread_time()
         ours.search(query, 15)
         times.append((time.perf_counter() - begin) * 1e3)
+        work.append((time.thread_time() - spent) * 1e3)
     times.sort()
+    work.sort()
     change = [Document(f"one:{n}", "one", f"tool_{n}", description="Does one thing") for n in range(20)]
     begin = time.perf_counter()
     ours.index.put("one", change)
     ours.index.settle()
+    changed = (time.perf_counter() - begin) * 1e3
+    ours.index.close()
     print(
         json.dumps(
             {
                 "import": imported - start,
                 "build": built - imported,
-                "change": (time.perf_counter() - begin) * 1e3,
+                "change": changed,
                 "memory": resident() - before,
                 "p50": times[len(times) // 2],
                 "p99": times[int(len(times) * 0.99)],
+                "cpu": work[len(work) // 2],
             }
         )
     )
@@ -109,11 +114,21 @@ def measure(size: int, *, deep: bool) -> dict[str, float]:
 
 def print_speed(*, deep: bool) -> None:
     """Print one line per size."""
-    print(f"\n{'tools':>8}{'import s':>10}{'build s':>10}{'change ms':>11}{'+MB':>8}{'p50 ms':>9}{'p99 ms':>9}")
+    heads = {
+        "tools": 8,
+        "import s": 10,
+        "build s": 10,
+        "change ms": 11,
+        "+MB": 8,
+        "p50 ms": 9,
+        "p99 ms": 9,
+        "CPU p50": 9,
+    }
+    print("\n" + "".join(f"{head:>{width}}" for head, width in heads.items()))
     for size in SIZES:
         got = measure(size, deep=deep)
         print(
             f"{size:>8}{got['import']:>10.2f}{got['build']:>10.2f}{got['change']:>11.1f}"
-            f"{got['memory']:>8.0f}{got['p50']:>9.2f}{got['p99']:>9.2f}",
+            f"{got['memory']:>8.0f}{got['p50']:>9.2f}{got['p99']:>9.2f}{got['cpu']:>9.2f}",
             flush=True,
         )

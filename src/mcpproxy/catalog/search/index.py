@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from mcpproxy.catalog.search.vectors import VectorCache
 
 log = logging.getLogger(__name__)
 
-BATCH = 16
+BATCH = 8
 """Tools that the larger model reads before it looks for newer work."""
 SPARE_STEMS = 50_000
 """Stems of servers long gone that may stay numbered before the vocabulary is made anew."""
@@ -80,6 +81,7 @@ class SearchIndex:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
+            atexit.unregister(self.close)
 
     def rank(self, query: str) -> Ranking:
         """Every tool's standing for a query, for `search` and `explain`."""
@@ -108,6 +110,8 @@ class SearchIndex:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mcpproxy-search", daemon=True)
                 self._thread.start()
+                # A native model that loses its thread while the interpreter ends takes the process down with it.
+                atexit.register(self.close)
             self._changed.notify_all()
 
     def _run(self) -> None:

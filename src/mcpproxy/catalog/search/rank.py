@@ -19,9 +19,9 @@ from mcpproxy.catalog.search.words import STOP, fold, name_stems, split, stem, t
 class Tuning:
     """How much each kind of evidence counts. `docs/search.md` tells how the values were found and checked."""
 
-    meaning_short: float = 3.0
+    meaning_short: float = 4.0
     """Weight of meaning against words in a short query, in which every word is a guess at the tool's own."""
-    meaning_long: float = 1.0
+    meaning_long: float = 0.8
     """The same in a long one, whose vector blurs over several needs while its words stay sharp."""
     covered: float = 0.2
     """The coverage by words at which a short query has just that weight: meaning counts more below, less above."""
@@ -36,7 +36,7 @@ class Tuning:
 
 
 STATIC = Tuning()
-DEEP = Tuning(meaning_short=4.0)
+DEEP = Tuning(meaning_short=4.0, meaning_long=1.0)
 DEEP_SHARE = 0.65
 """The larger model's part of the meaning; word vectors keep the rest, for the two err on different queries."""
 DEEP_FLOOR = 0.24

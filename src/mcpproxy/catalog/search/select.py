@@ -11,7 +11,7 @@ from mcpproxy.catalog.search.rank import Ranking
 from mcpproxy.catalog.search.semantic import Floats
 from mcpproxy.catalog.search.snapshot import Snapshot
 
-USAGE = 0.1
+USAGE = 0.3
 """What heavy use adds to a tool's total, in standard deviations: enough to settle a near tie, no more."""
 COUNTED = 200
 """Hits beyond this are not counted: nobody reads them, and each costs a look at the caller's rights."""
