@@ -175,8 +175,9 @@ async def test_a_database_file_that_was_removed_is_noticed(
 @pytest.mark.anyio
 @ONE_RUN
 async def test_a_writer_that_was_taken_for_dead_begins_a_new_chain(
-    postgres_url: str, tmp_path: Path, running: Running, call: Make
+    postgres_url: str, tmp_path: Path, running: Running, call: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mcpproxy.activity.writer.QUIET_SECONDS", 3600)
     storage = open_storage(postgres_url, tmp_path)
     async with running(on=storage, at=tmp_path) as journal:
         opened = call("delete_repo", operation="destructive")
@@ -184,7 +185,7 @@ async def test_a_writer_that_was_taken_for_dead_begins_a_new_chain(
         # Its connection is cut, and another replica starts before it notices.
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity "
                 "WHERE pid <> pg_backend_pid() AND datname = current_database()"
             )
         async with running(on=open_storage(postgres_url, tmp_path), at=tmp_path) as other:
