@@ -107,6 +107,21 @@ WORDS: dict[str, Any] = {
                     "options": {},
                     "arguments": ["SERVER:TOOL"],
                 },
+                "diff": {
+                    "help": "Show what waits for approval: what changed, the "
+                    "dangerous part first, and what the scan says about it",
+                    "options": {},
+                    "arguments": ["SERVER | SERVER:TOOL"],
+                },
+                "approve": {
+                    "help": "Look at what waits, and let it be used exactly as shown",
+                    "options": {
+                        "--reject": ("", "Refuse these versions instead"),
+                        "-y": ("", "Do not ask"),
+                        "--yes": ("", "Do not ask"),
+                    },
+                    "arguments": ["SERVER | SERVER:TOOL"],
+                },
             },
         },
         "upstream": {
@@ -141,7 +156,13 @@ WORDS: dict[str, Any] = {
                     "options": {},
                     "arguments": ["NAME"],
                 },
-                "approve": {"help": "Let a quarantined server run", "options": {}, "arguments": ["NAME"]},
+                "approve": {
+                    "help": "Let a quarantined server run",
+                    "options": {
+                        "--all": ("", "Approve with it all tools that it lists first; else each of them waits")
+                    },
+                    "arguments": ["NAME"],
+                },
                 "restart": {
                     "help": "End a server's process or connection and start it anew",
                     "options": {},

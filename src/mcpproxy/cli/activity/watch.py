@@ -40,26 +40,20 @@ def watch(session: Session, filters: Filters) -> None:
     failures = 0
     printer = _Printer(session)
     while True:
+        headers = {"Last-Event-ID": last} if last is not None else {}
         try:
-            headers = {"Last-Event-ID": last} if last is not None else {}
             with daemon.open("GET", "/events", headers=headers, timeout=_SILENCE) as response:
                 for event in events(response):
                     failures = 0
                     last = event.id or last
-                    if event.kind == "ready":
-                        printer.begin()
-                    elif event.kind == "skipped":
-                        session.screen.note("Some records are missing here: the log no longer has them.", "yellow")
-                    elif event.kind == "activity" and _wanted(record := Raw(event.data.encode()), filters):
-                        printer.add(record)
+                    printer.take(event, filters)
         except Failure as error:
             if error.exit_code != NO_DAEMON:
                 raise
-            if failures == 0:
-                session.screen.note("The daemon is gone; waiting for it to come back. Stop with Ctrl-C.", "yellow")
-        pause = _PAUSES[min(failures, len(_PAUSES) - 1)]
+        if failures == 0:
+            session.screen.note("The daemon is gone; waiting for it to come back. Stop with Ctrl-C.", "yellow")
+        time.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
         failures += 1
-        time.sleep(pause)
 
 
 def events(response: http.client.HTTPResponse) -> Iterator[Event]:
@@ -107,14 +101,23 @@ class _Printer:
         self._screen = session.screen
         self._begun = False
 
-    def begin(self) -> None:
+    def take(self, event: Event, filters: Filters) -> None:
+        """Print what an event says, where it is wanted."""
+        if event.kind == "ready":
+            self._begin()
+        elif event.kind == "skipped":
+            self._screen.note("Some records are missing here: the log no longer has them.", "yellow")
+        elif event.kind == "activity" and _wanted(record := Raw(event.data.encode()), filters):
+            self._add(record)
+
+    def _begin(self) -> None:
         """Say that from here on nothing is missed."""
         if not self._begun and self._screen.output == "table":
             self._line([Cell(column.name, style="bold") for column in COLUMNS])
             self._screen.note("Waiting for what happens. Stop with Ctrl-C.")
         self._begun = True
 
-    def add(self, record: Raw) -> None:
+    def _add(self, record: Raw) -> None:
         """Print one record."""
         if self._screen.output == "yaml":
             self._screen.write("---")

@@ -82,3 +82,30 @@ def show(
     screen = context.obj.screen
     found = one_tool(context.obj, name)
     screen.show(found, lambda: print_tool(screen, found))
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="SERVER | SERVER:TOOL", help="What is meant. Default: everything that waits."),
+]
+
+
+@group.command(epilog=examples("mcpproxy tools diff", "mcpproxy tools diff demo -o json"))
+def diff(context: typer.Context, names: Names = None) -> None:
+    """Show what waits for approval: what changed, the dangerous part first, and what the scan says about it."""
+    from mcpproxy.cli.tools.decision import show as run
+
+    run(context.obj, names or [])
+
+
+@group.command(epilog=examples("mcpproxy tools approve", "mcpproxy tools approve --reject --yes -o json"))
+def approve(
+    context: typer.Context,
+    names: Names = None,
+    reject: Annotated[bool, typer.Option("--reject", help="Refuse these versions instead.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Look at what waits, and let it be used exactly as shown. A server that changes it again waits again."""
+    from mcpproxy.cli.tools.decision import judge
+
+    judge(context.obj, names or [], approve=not reject, yes=yes)

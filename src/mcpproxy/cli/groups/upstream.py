@@ -138,8 +138,19 @@ def disable(context: typer.Context, name: Name) -> None:
 
 
 @group.command(epilog=examples("mcpproxy upstream approve files"))
-def approve(context: typer.Context, name: Name) -> None:
+def approve(
+    context: typer.Context,
+    name: Name,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Approve with it all tools that it lists first; else each of them waits.")
+    ] = False,
+) -> None:
     """Let a quarantined server run."""
+    if everything:
+        from mcpproxy.cli.tools.trust import release
+        from mcpproxy.cli.upstream.change import known
+
+        release(context.obj, known(context.obj, name).name)
     _switch(context, name, "approve")
 
 

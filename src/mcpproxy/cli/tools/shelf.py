@@ -16,34 +16,27 @@ if TYPE_CHECKING:
     from mcpproxy.catalog.listing import Listing
     from mcpproxy.catalog.tool import Tool
     from mcpproxy.cli.session import Session
+    from mcpproxy.cli.tools.trust import Judged
 
 _PATIENCE: Final = 30.0
 
 
 def listings(session: Session) -> dict[str, Listing]:
-    """The tools of every server that is enabled and approved, by server."""
-    from mcpproxy.upstream.server import server_identity
+    """The tools that may be used of every server that is enabled and approved, by server."""
+    from mcpproxy.catalog.visible import wanted
 
-    wanted = {server.name: server for server in session.config.servers if server.enabled and not server.quarantined}
-    stored = _stored(session)
-    known = {name: stored[name] for name in wanted if name in stored}
-    known = {name: listing for name, listing in known.items() if listing.identity == server_identity(wanted[name])}
-    new = [name for name in wanted if name not in known]
+    in_use = {server.name: server for server in session.config.servers if server.enabled and not server.quarantined}
+    known = {name: each.approved for name, each in _judged(session).items()}
+    new = [name for name in in_use if name not in known]
     if new:
         with session.screen.working(f"Asking {', '.join(new)} for their tools"):
             known |= asyncio.run(_ask(session, new))
-    from mcpproxy.catalog.visible import wanted as shown
-
-    return {name: shown(known[name], wanted[name]) for name in wanted if name in known}
+    return {name: wanted(known[name], in_use[name]) for name in in_use if name in known}
 
 
 def known_tools(session: Session) -> list[Tool]:
     """Every tool on record of a server that is in use, without asking anybody."""
-    from mcpproxy.upstream.server import server_identity
-
-    identities = {server.name: server_identity(server) for server in session.config.servers if server.enabled}
-    stored = [listing for listing in _stored(session).values() if listing.identity == identities.get(listing.server)]
-    return [tool for listing in stored for tool in listing.tools.values()]
+    return [tool for each in _judged(session).values() for tool in each.live.tools.values()]
 
 
 def described(session: Session, server: str | None = None) -> Raw:
@@ -102,14 +95,14 @@ def _check_server(session: Session, server: str) -> None:
         raise Failure(FAILED, message, "See: mcpproxy upstream list", code="UNKNOWN_SERVER")
 
 
-def _stored(session: Session) -> Mapping[str, Listing]:
-    from mcpproxy.catalog.store import ListingStore
+def _judged(session: Session) -> Mapping[str, Judged]:
+    from mcpproxy.cli.tools.trust import judged
     from mcpproxy.storage.engine import FILE_NAME
 
     if session.config.storage == "sqlite" and not (session.data_dir / FILE_NAME).exists():
         return {}
     with session.storage() as storage:
-        return {listing.server: listing for listing in ListingStore(storage).load()}
+        return judged(session, storage)
 
 
 async def _ask(session: Session, servers: Collection[str]) -> dict[str, Listing]:
