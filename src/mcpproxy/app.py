@@ -238,7 +238,9 @@ class App:
 
     def _on_state(self, upstream: Upstream, before: State) -> None:
         self.chronicle.server_changed(upstream, before)
-        if upstream.state in (State.DISABLED, State.QUARANTINED):
+        listing = self.catalog.snapshot.listings.get(upstream.name)
+        another = listing is not None and listing.identity != upstream.identity
+        if another or upstream.state in (State.DISABLED, State.QUARANTINED):
             self.catalog.drop(upstream.name)
         if upstream.state is State.READY:
             log.info("server %r is ready", upstream.name)
