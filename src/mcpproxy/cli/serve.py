@@ -152,8 +152,15 @@ def _welcome(app: App, address: str, *, demo: bool) -> str:
         f"mcpproxy is running.  MCP endpoint: {address}/mcp",
         f"  Claude Code:  claude mcp add --transport http mcpproxy {address}/mcp",
         f'  Cursor, VS Code and others:  {{"mcpServers": {{"mcpproxy": {{"url": "{address}/mcp"}}}}}}',
+        f"  Dashboard: {_dashboard(app, address)}",
         f"  Configuration: {app.loaded.path}",
     ]
     if demo:
         lines.append("  Demo server `demo`: a box of notes. Nothing of this session is kept. Stop with Ctrl-C.")
     return "\n".join(lines) + "\n"
+
+
+def _dashboard(app: App, address: str) -> str:
+    if not sys.stdout.isatty():
+        return f"{address}/ui/"  # a link that lets one in belongs on no log
+    return f"{address}/ui/login?code={app.browsers.invite()}  (lets you in once, within five minutes)"
