@@ -97,15 +97,18 @@ class Chronicle:
             )
         )
 
-    def trust_changed(self, changes: Iterable[Change]) -> None:
-        """Tools came, changed or went, or somebody decided about them."""
+    def trust_changed(
+        self, changes: Iterable[Change], source: Source = "internal", request_id: str | None = None
+    ) -> None:
+        """Tools came, changed or went, or somebody decided about them by a request."""
         for change in changes:
             self._put(
                 Record(
                     type=change.record_type,
-                    source="internal",
+                    source=source,
                     server_name=change.server,
                     status=change.status,
+                    request_id=request_id,
                     metadata=change.metadata,
                 )
             )

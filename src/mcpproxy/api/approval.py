@@ -7,8 +7,8 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from mcpproxy.api.envelope import ApiError, Ok, ok
-from mcpproxy.api.services import Rooms, Services, identity
+from mcpproxy.api.envelope import ApiError, Ok, ok, request_id
+from mcpproxy.api.services import Rooms, Services, identity, source
 from mcpproxy.catalog.approval import Waiting, version_of_all
 from mcpproxy.catalog.catalog import VersionChanged
 from mcpproxy.catalog.changes import tool_label
@@ -128,5 +128,5 @@ async def _decide(request: Request, body: Decision, rooms: Services, *, approve:
         raise ApiError(404, str(error)) from None
     except VersionChanged as error:
         raise ApiError(409, str(error)) from None
-    rooms.note_changes(changes)
+    rooms.note_changes(changes, source(request), request_id(request))
     return ok(request, Decided(name=body.name, decision="approved" if approve else "rejected"))

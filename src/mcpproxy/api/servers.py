@@ -233,7 +233,7 @@ async def approve_server(request: Request, name: Name, rooms: Rooms) -> dict[str
     """Let a quarantined server run, and everything that it lists first; or approve all that waits on it."""
     server = _configured(rooms, name).server
     changes = await rooms.house.catalog.release(name, identity=server_identity(server), by=identity(request).key)
-    rooms.note_changes(changes)
+    rooms.note_changes(changes, source(request), request_id(request))
     return await _switch(request, rooms, name, "approve")
 
 

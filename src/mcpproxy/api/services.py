@@ -51,8 +51,8 @@ class Services(Struct, frozen=True, kw_only=True):
     """Set when the proxy is asked to stop: streams end then."""
     change_config: Callable[[Callable[[dict[str, Any]], None]], Awaitable[None]]
     """Change the file, and return once the change is in force."""
-    note_changes: Callable[[Iterable[Change]], None]
-    """Put what an operator decided about tools on record."""
+    note_changes: Callable[[Iterable[Change], Source, str], None]
+    """Put what an operator decided about tools on record: the changes, by which face, request id."""
     begin_login: Callable[[str], Awaitable[str]]
     """Start the login of a server; gives the link for a person."""
     dispatch: Dispatch
