@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import shutil
+import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,13 +17,14 @@ import psycopg
 import pytest
 from sqlalchemy import func, select
 
-from mcpproxy.activity.chain import public_key_in
+from mcpproxy.activity.chain import KEY_FILE, Signer, public_key_in
 from mcpproxy.activity.journal import Journal, RecordFailed
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.tables import activity
 from mcpproxy.activity.verify import verify
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage, open_storage
+from mcpproxy.storage.errors import StorageUnreadable
 
 Running = Callable[..., AbstractAsyncContextManager[Journal]]
 Make = Callable[..., Record]
@@ -196,3 +199,49 @@ async def test_a_writer_that_was_taken_for_dead_begins_a_new_chain(
     assert report.ok, report.problems
     assert sorted(chain.records for chain in report.chains) == [0, 2, 2]
     storage.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("setting", ["sqlite"], indirect=True)
+async def test_a_lock_held_by_another_process_refuses_calls_until_it_is_gone(
+    running: Running, data_dir: Path, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpproxy.storage.engine.BUSY_TIMEOUT_MS", 30)
+    storage = open_storage("sqlite", data_dir)
+    async with running(on=storage) as journal:
+        await journal.write(call())
+        other = sqlite3.connect(data_dir / "mcpproxy.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            with pytest.raises(RecordFailed, match="locked by another process"):
+                await journal.write(call())
+        other.execute("ROLLBACK")
+        other.close()
+        await journal.write(call())
+    report = verify(storage, public_key_in(data_dir))
+    assert report.ok, report.problems
+    assert [chain.records for chain in report.chains] == [2]
+    storage.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("setting", ["sqlite"], indirect=True)
+async def test_in_a_database_that_was_put_back_from_a_backup_a_new_chain_begins(
+    running: Running, storage: Storage, data_dir: Path, call: Make, migrated_file: Path
+) -> None:
+    async with running() as journal:
+        await journal.write(call())
+        storage.engine.dispose()
+        for file in data_dir.glob("mcpproxy.db*"):
+            file.unlink()
+        shutil.copy(migrated_file, data_dir)
+        await journal.write(call())
+    report = verify(storage, public_key_in(data_dir))
+    assert report.ok, report.problems
+    assert [chain.records for chain in report.chains] == [1]
+
+
+def test_a_damaged_signing_key_is_named(data_dir: Path) -> None:
+    (data_dir / KEY_FILE).write_text("nonsense")
+    with pytest.raises(StorageUnreadable, match=r"activity-signing\.key is damaged"):
+        Signer.load(data_dir)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from mcpproxy.activity.record import Linked, Stored, from_micros
+from mcpproxy.storage.errors import StorageUnreadable
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -96,12 +97,21 @@ class Signer:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         path = data_dir / KEY_FILE
-        if not path.exists():
-            _create_key(path)
-        signer = cls(Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text())))
-        public = data_dir / PUBLIC_KEY_FILE
-        if not public.exists():
-            public.write_text(signer.public_key.hex() + "\n")
+        try:
+            if not path.exists():
+                data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _create_key(path)
+            signer = cls(Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text())))
+            public = data_dir / PUBLIC_KEY_FILE
+            if not public.exists():
+                public.write_text(signer.public_key.hex() + "\n")
+        except OSError as error:
+            reason = f"The signing key {path} cannot be used ({error.strerror}). Check its owner and mode."
+            raise StorageUnreadable(reason) from error
+        except ValueError as error:
+            raise StorageUnreadable(
+                f"The signing key {path} is damaged. Put the right one back, or remove it to begin with a new one."
+            ) from error
         return signer
 
     def sign(self, kind: Kind, writer: str, position: int, hash_: bytes, signed_at: int) -> Statement:

@@ -29,10 +29,13 @@ def begin_chain(ledger: Ledger, lease: Lease, signer: Signer) -> str:
 
 
 def is_still_ours(ledger: Ledger, lease: Lease, writer: str) -> bool:
-    """Whether the chain can go on after its connection was lost, or others took its writer for dead meanwhile."""
-    if ledger.statement("kind = 'end' AND writer = ?", writer) is not None:
-        return False
-    return lease.retake(ledger.connection, writer)
+    """Whether the chain can go on after its connection was lost.
+
+    Others may have taken its writer for dead meanwhile, or the database may be another one now.
+    """
+    begun = ledger.statement("kind = 'start' AND writer = ?", writer)
+    ended = ledger.statement("kind = 'end' AND writer = ?", writer)
+    return begun is not None and ended is None and lease.retake(ledger.connection, writer)
 
 
 def dead_writers(ledger: Ledger, lease: Lease, living: str) -> Iterator[str]:

@@ -96,7 +96,7 @@ class Writer:
             try:
                 job = jobs.get(timeout=self._patience())
             except Empty:
-                self._keep_house(QUIET_DIGEST_ROWS)
+                self._keep_house(QUIET_DIGEST_ROWS, quiet=True)
                 continue
             batch = self.in_hand = [job]
             while len(batch) < MOST_JOBS_PER_COMMIT and not jobs.empty():
@@ -108,9 +108,11 @@ class Writer:
                 self.lease.release()
                 return
             if self._state.undigested >= MOST_UNDIGESTED:
-                self._keep_house(DIGEST_ROWS)
+                # In small pieces, since calls wait meanwhile; in larger ones where those do not keep up.
+                behind = self._state.undigested >= 2 * MOST_UNDIGESTED
+                self._keep_house(QUIET_DIGEST_ROWS if behind else DIGEST_ROWS, quiet=False)
 
-    def append(self, records: Iterator[Record] | list[Record]) -> None:
+    def append(self, records: list[Record]) -> None:
         """Add records to the chain, inside a transaction."""
         limit = self._settings().max_payload_bytes
         first = self._state.tail.position + 1
@@ -173,54 +175,62 @@ class Writer:
 
     def _in_transaction(self, act: Callable[[], None]) -> None:
         """Do it and commit; after an error everything, the chain included, is as it was."""
-        before, committing = self._state, False
         try:
-            before = self._begin()
-            act()
-            committing = True
-            self.ledger.commit()
-        except BaseException as error:
-            # After a failed commit only a new connection can tell whether it took place.
-            if committing or not self.ledger.rollback():
-                self.ledger.drop()
-            self._state = before
-            explained = self._storage.explain(error) if isinstance(error, Exception) else error
+            self._begin()
+            self._commit(act)
+        except Exception as error:
+            explained = self._storage.explain(error)
             if explained is error:
                 raise
             raise explained from error
 
-    def _begin(self) -> _State:
+    def _begin(self) -> None:
         """Begin a transaction, on a new connection where the old one was cut while nobody needed it."""
-        if not self.ledger.connect(self._settings()):
-            try:
-                self.ledger.begin()
-            except Exception:
-                if self._storage.dialect == "sqlite":
-                    raise
-                self.ledger.drop()
-                self.ledger.connect(self._settings())
-            else:
-                return self._state
-        state = self._resume()
-        self.ledger.begin()
-        return state
+        try:
+            if not self.ledger.connect(self._settings()):
+                try:
+                    self.ledger.begin()
+                except Exception:
+                    if self._storage.dialect == "sqlite":
+                        raise
+                    self.ledger.drop()
+                    self.ledger.connect(self._settings())
+                else:
+                    return
+            self._resume()
+            self.ledger.begin()
+        except BaseException:
+            self.ledger.drop()
+            raise
 
-    def _resume(self) -> _State:
-        """Take up the chain on a new connection. Whether the last commit took place is in the database only."""
-        name = self.name
+    def _commit(self, act: Callable[[], None]) -> None:
+        before, committing = self._state, False
+        try:
+            act()
+            committing = True
+            self.ledger.commit()
+        except BaseException:
+            # After a failed commit only a new connection can tell whether it took place.
+            if committing or not self.ledger.rollback():
+                self.ledger.drop()
+            self._state = before
+            raise
+
+    def _resume(self) -> None:
+        """Take up the chain on a new connection, or begin one where it cannot go on."""
+        name, state = self.name, self._state
         try:
             self.ledger.begin()
             if name and succession.is_still_ours(self.ledger, self.lease, name):
-                self._state = _State(self.ledger.tail(name), unsigned=1, head=self._state.head)
+                self._state = _State(self.ledger.tail(name), unsigned=1, head=state.head)
             else:
                 self.name = succession.begin_chain(self.ledger, self.lease, self.signer)
                 self._state = _State()
             self.bury_the_dead()
             self.ledger.commit()
         except BaseException:
-            self.name = name
+            self.name, self._state = name, state
             raise
-        return self._state
 
     def bury_the_dead(self) -> None:
         """Put on record as interrupted what writers that are no more left open, and close their chains."""
@@ -245,21 +255,21 @@ class Writer:
             return None
         return max(QUIET_SECONDS, self._retry_at - time.monotonic())
 
-    def _keep_house(self, rows: int) -> None:
+    def _keep_house(self, rows: int, *, quiet: bool) -> None:
         if time.monotonic() < self._retry_at:
             return
         try:
-            self._in_transaction(lambda: self._digest_and_sign(rows))
+            self._in_transaction(lambda: self._digest_and_sign(rows, quiet=quiet))
         except Exception as error:  # what must not fail on this is served by _serve; here it is only put off
             log.warning("the activity log cannot be kept in order: %s", error)
             self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _digest_and_sign(self, rows: int) -> None:
+    def _digest_and_sign(self, rows: int, *, quiet: bool) -> None:
         done = self.ledger.digest(rows)
         state = self._state
         left = max(state.undigested - done, 1) if done == rows else 0
         self._state = _State(state.tail, left, state.unsigned, state.head)
-        if state.unsigned and (rows == QUIET_DIGEST_ROWS or self._signature_is_due()):
+        if state.unsigned and (quiet or self._signature_is_due()):
             self._sign("head")
 
     def _signature_is_due(self) -> bool:
