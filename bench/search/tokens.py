@@ -15,7 +15,7 @@ from mcpproxy.catalog.search.budget import Candidate, Detail, build_answer
 from mcpproxy.catalog.search.tokens import estimate
 from mcpproxy.config.models import Config
 
-BUDGET, LIMIT = 4000, 15
+BUDGET, LIMIT, ECHO = 4000, 15, 1000
 
 
 def counter() -> tuple[str, Callable[[str], int]]:
@@ -54,7 +54,7 @@ def print_tokens() -> None:
             answer = _answer(ours, documents, query["query"], detail)
             text = {
                 "tools": answer.tools,
-                "query": query["query"],
+                "query": query["query"][:ECHO],
                 "total": 15,
                 "usage_instructions": usage_instructions(),
             }
@@ -74,4 +74,4 @@ def print_tokens() -> None:
 def _answer(ours: Ours, documents: dict[str, Any], query: str, detail: Detail | None) -> Any:
     hits = ours.index.search(query, LIMIT).best
     candidates = [Candidate(documents[hit.id], hit.score, {}, "call_tool_write") for hit in hits]
-    return build_answer(candidates, max_tokens=BUDGET, detail=detail)
+    return build_answer(candidates, max_tokens=BUDGET, detail=detail, echo=query[:ECHO])

@@ -62,6 +62,13 @@ def test_an_answer_stays_under_its_budget(detail: Detail | None, max_tokens: int
     assert tokens(answer) <= answer.tokens <= max_tokens
 
 
+def test_a_long_query_takes_its_part_of_the_budget() -> None:
+    candidates = [candidate(n, parameters=15) for n in range(40)]
+    echo = "QUJDREVGR0hJ" * 80
+    answer = build_answer(candidates, max_tokens=2000, echo=echo)
+    assert tokens(answer) + estimate(echo) <= answer.tokens <= 2000
+
+
 def test_full_spends_the_whole_budget_on_schemas_and_compact_none() -> None:
     candidates = [candidate(n, parameters=12) for n in range(15)]
     mixed, full, compact = (build_answer(candidates, max_tokens=4000, detail=d) for d in (None, "full", "compact"))

@@ -20,7 +20,7 @@ from mcpproxy.catalog.search.tokens import estimate
 Detail = Literal["full", "compact"]
 
 ENVELOPE = 160
-"""Tokens of an answer besides its entries: the query, the usage instructions, the note."""
+"""Tokens of an answer besides its entries and the query: the keys, the usage instructions, the note."""
 SHARE = 0.5
 """The part of the budget that full schemas may take where the caller did not choose."""
 
@@ -51,25 +51,29 @@ class Answer:
     """What the agent should know about entries without a schema; None where all is there."""
 
 
-def build_answer(candidates: Sequence[Candidate], *, max_tokens: int, detail: Detail | None = None) -> Answer:
-    """Fit the entries of the best candidates into the budget."""
+def build_answer(
+    candidates: Sequence[Candidate], *, max_tokens: int, detail: Detail | None = None, echo: str = ""
+) -> Answer:
+    """Fit the entries of the best candidates into the budget; `echo` is the query as the answer repeats it."""
+    envelope = ENVELOPE + (estimate(echo) if echo else 0)
+    room = max_tokens - envelope
     compact = [compact_entry(candidate) for candidate in candidates]
     costs = [_cost(entry) for entry in compact]
-    kept = _that_fit(costs, max_tokens - ENVELOPE)
+    kept = _that_fit(costs, room)
     entries, costs = compact[:kept], costs[:kept]
     spent = sum(costs)
-    allowed = {"full": max_tokens - ENVELOPE, "compact": 0, None: int((max_tokens - ENVELOPE) * SHARE)}[detail]
+    allowed = {"full": room, "compact": 0, None: int(room * SHARE)}[detail]
     schemas = full = 0
     for position, candidate in enumerate(candidates[:kept] if allowed else ()):
         entry = full_entry(candidate)
         cost = _cost(entry)
         total = spent - costs[position] + cost
         # The best hit may take more than its share: without its schema the agent must ask again.
-        if total <= max_tokens - ENVELOPE and (schemas + cost <= allowed or position == 0):
+        if total <= room and (schemas + cost <= allowed or position == 0):
             entries[position] = entry
             schemas, spent, full = schemas + cost, total, full + 1
     left_out = len(candidates) - kept
-    return Answer(entries, full, left_out, spent + ENVELOPE, _note(kept, full, left_out, max_tokens, detail))
+    return Answer(entries, full, left_out, spent + envelope, _note(kept, full, left_out, max_tokens, detail))
 
 
 def full_entry(candidate: Candidate) -> dict[str, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOOL_PIECES, QUERY_PIECES = 96, 128
+TOOL_PIECES, QUERY_PIECES = 96, 64
 
 
 class MiniLM:
