@@ -110,7 +110,7 @@ def test_no_hit_is_an_empty_answer() -> None:
         # Counted once with the o200k_base encoder.
         ("Open a new issue in a repository.", 8),
         ('{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}', 19),
-        ("getCurrentWeatherForecast_v2", 6),
+        ("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoxMjM0NTY3ODkwYWJjZGVmZ2hpamtsbW5vcA==", 46),
         ("", 0),
     ],
 )
