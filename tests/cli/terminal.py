@@ -63,7 +63,7 @@ class Home:
 
     def json(self, *words: Words, stdin: str | None = None) -> Any:
         """What a command prints with -o json."""
-        return json.loads(self.ok(*words, "-o", "json", stdin=stdin))
+        return json.loads(self.ok("-o", "json", *words, stdin=stdin))
 
     @contextlib.contextmanager
     def terminal(self, *words: Words, width: int = 120, env: Mapping[str, str] | None = None) -> Iterator[Terminal]:

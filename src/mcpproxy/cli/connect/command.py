@@ -70,7 +70,8 @@ def find(name: str) -> Client:
 
 def _target(session: Session, client: Client, token: str | None, *, stdio: bool) -> Target:
     config = session.config
-    command = [shutil.which("mcpproxy") or str(Path(sys.argv[0]).resolve()), "serve", "--stdio"]
+    beside = Path(sys.executable).with_name("mcpproxy")  # the client's PATH may be another than ours
+    command = [str(beside) if beside.exists() else shutil.which("mcpproxy") or "mcpproxy", "serve", "--stdio"]
     for flag, given in (("--config", session.options.config), ("--data-dir", session.options.data_dir)):
         command += [flag, str(given.absolute())] if given is not None else []
     if stdio or not config.listen or client.remote is None:

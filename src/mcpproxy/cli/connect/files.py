@@ -43,11 +43,18 @@ def with_entry(client: Client, text: str, entry: Entry | None) -> str:
         kept = found.items() if isinstance(found, dict) else ()
         block[NAME] = {key: value for key, value in kept if key not in _WHERE} | entry
     changed = _toml_with(client, text, block.get(NAME)) if client.is_toml else _json_with(client, text, block)
-    # Whatever the text looks like, it must mean what was meant.
-    after = _read(client, changed)
-    if {**after, client.block: _block(client, after)} != {**before, client.block: block}:
+    if not _means(client, changed, {**before, client.block: block}):
         raise _by_hand(client, "its form is unusual", entry)
     return changed
+
+
+def _means(client: Client, text: str, document: dict[str, Any]) -> bool:
+    """Whether a changed text reads as what was meant."""
+    try:
+        after = _read(client, text)
+    except Failure:
+        return False
+    return {**after, client.block: _block(client, after)} == document
 
 
 def _block(client: Client, document: dict[str, Any]) -> dict[str, Any]:
