@@ -12,7 +12,20 @@ from starlette.routing import Route
 from mcpproxy.activity.filters import BadFilter
 from mcpproxy.api.envelope import ApiError
 from mcpproxy.storage.errors import StorageError
-from mcpproxy.web import activity, edit, imports, live, login, overview, servers, settings, tokens, tool, tools
+from mcpproxy.web import (
+    activity,
+    approvals,
+    edit,
+    imports,
+    live,
+    login,
+    overview,
+    servers,
+    settings,
+    tokens,
+    tool,
+    tools,
+)
 from mcpproxy.web.desk import Desk, desk_of, see
 from mcpproxy.web.guard import STATIC, Guard
 from mcpproxy.web.render import static
@@ -24,7 +37,7 @@ if TYPE_CHECKING:
 
     from mcpproxy.api.services import Services
 
-PAGES = (overview, servers, edit, imports, tools, tool, activity, live, tokens, settings, login)
+PAGES = (overview, servers, edit, imports, tools, tool, approvals, activity, live, tokens, settings, login)
 
 
 async def _home(request: Request) -> Response:

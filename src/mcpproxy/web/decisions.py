@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mcpproxy.catalog.catalog import Snapshot
     from mcpproxy.catalog.tool import Tool
 
+_FEW: Final = 3
 _PATIENCE: Final = 1.0
 """How many seconds one look may spend on schemas; the next one goes on."""
 _ASKING: Final = {
@@ -35,6 +37,23 @@ class Decision(Struct, frozen=True):
     href: str
     more: str = ""
     """Why, in the words of whoever found it."""
+
+
+def _about_tools(rooms: Services) -> Iterator[Decision]:
+    """Tools that wait: each by itself, or a server's together where they are many."""
+    undecided = [one for one in rooms.house.catalog.snapshot.waiting.values() if one.state != "rejected"]
+    for server, count in Counter(one.server for one in undecided).items():
+        if count > _FEW:
+            text = f"{count} tools of server {server} wait for your approval."
+            yield Decision("tool", text, url("/ui/waiting", server=server))
+            continue
+        for one in undecided:
+            if one.server == server:
+                what = f"Tool {one.id}" if one.tool else f"The instructions of server {server}"
+                why = "changed since approved" if one.state == "changed" else "new"
+                remarks = ", ".join(sorted({finding.why for finding in one.findings if finding.severity != "low"}))
+                text = f"{what} waits for your approval: {why}."
+                yield Decision("tool", text, url("/ui/waiting", name=one.id), remarks)
 
 
 class Schemas:
@@ -88,6 +107,7 @@ def decisions(rooms: Services, schemas: Schemas) -> list[Decision]:
             text = _ASKING[upstream.state].format(upstream.name)
             reason = "" if upstream.state is State.QUARANTINED else rooms.house.mask(upstream.reason)
             found.append(Decision("server", text, url("/ui/server", name=upstream.name), reason))
+    found += _about_tools(rooms)
     for tool, reason in schemas.unchecked(rooms.house.catalog.snapshot):
         text = f"Tool {tool.id} has a schema that cannot be checked."
         found.append(Decision("schema", text, url("/ui/tool", name=tool.id), reason))

@@ -124,6 +124,7 @@ def _signs(desk: Desk, watched: str) -> dict[str, object]:
         "servers": (
             tuple((server.name, server.state, server.reason) for server in pool),
             len(desk.rooms.house.catalog.snapshot.tools),
+            tuple(one.hash + one.state for one in desk.rooms.house.catalog.snapshot.waiting.values()),
             desk.rooms.config_error(),
         ),
         "log": hashlib.sha256("\n".join(upstream.log.lines).encode(errors="replace")).digest() if upstream else b"",

@@ -15,6 +15,7 @@ from mcpproxy.web import words
 from mcpproxy.web.text import pretty
 
 _LONGEST_TEXT: Final = 200_000
+_FEW: Final = 5
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -166,8 +167,9 @@ def _note(record: Stored, metadata: dict[str, Any]) -> str:
         case "server_change":
             return str(metadata.get("change") or metadata.get("state") or "")
         case "tool_change":
-            kinds = ((name, _list(metadata.get(name))) for name in ("added", "removed", "changed"))
-            return ", ".join(f"{len(names)} {kind}" for kind, names in kinds if names)
+            named = [str(name) for name in _list(metadata.get("tools"))]
+            rest = f" and {len(named) - _FEW} more" if len(named) > _FEW else ""
+            return f"{metadata.get('change', '')}: {', '.join(named[:_FEW])}{rest}"
         case "config_change":
             token = _dict(metadata.get("token")).get("name")
             named = [str(name) for key in metadata for name in _list(metadata[key])]

@@ -47,6 +47,8 @@ class ServerShown(Struct, frozen=True, kw_only=True):
     protocol: str
     tools: int
     stale: bool
+    waiting: int
+    """How many of its tools wait for a decision."""
     seconds: float
     """For how long it has been so."""
     retry_at: float | None
@@ -69,6 +71,7 @@ def shown(rooms: Services, upstream: Upstream) -> ServerShown:
         protocol=upstream.protocol or "",
         tools=len(listing.tools) if listing is not None else 0,
         stale=listing.stale if listing is not None else False,
+        waiting=sum(one.state != "rejected" for one in rooms.house.catalog.snapshot.waiting_of(upstream.name)),
         seconds=time.time() - upstream.since,
         retry_at=upstream.retry_at,
         built_in=built_in,

@@ -16,11 +16,13 @@ from mcpproxy.activity.query import list_records
 from mcpproxy.policy.annotations import call_with, effective_hints
 from mcpproxy.policy.operations import OPERATION_OF, OPERATIONS
 from mcpproxy.web import words
+from mcpproxy.web.approvals import history_of
 from mcpproxy.web.callform import Field, Unreadable, arguments_in, arguments_of, fields_of
 from mcpproxy.web.decisions import uncheckable
-from mcpproxy.web.desk import Desk, desk_of
+from mcpproxy.web.desk import Desk, desk_of, see
 from mcpproxy.web.forms import Form, form
 from mcpproxy.web.records import ResultShown, Row, result_of, row_of
+from mcpproxy.web.render import url
 from mcpproxy.web.schema import decoded, parameters
 
 if TYPE_CHECKING:
@@ -53,8 +55,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 async def show(request: Request) -> Response:
     """One tool."""
-    desk = desk_of(request)
-    return await _page(request, _find(desk, request.query_params.get("name", "")))
+    desk, name = desk_of(request), request.query_params.get("name", "")
+    if name in desk.rooms.house.catalog.snapshot.waiting:
+        return see(url("/ui/waiting", name=name))
+    return await _page(request, _find(desk, name))
 
 
 async def call(request: Request) -> Response:
@@ -143,6 +147,7 @@ async def _page(
         sensitivities=SENSITIVITIES,
         problems=problems or {},
         outcome=outcome,
+        history=await asyncio.to_thread(history_of, desk, tool.server, tool.name),
         recent=await asyncio.to_thread(_recent, desk, tool),
         listing=desk.rooms.house.catalog.snapshot.listings.get(tool.server),
         query=query,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from starlette.routing import Route
 
 from mcpproxy.catalog.search.signature import first_sentence
+from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
+from mcpproxy.catalog.withheld import count_matching
 from mcpproxy.policy.annotations import call_with, effective_hints
 from mcpproxy.web import words
 from mcpproxy.web.desk import Desk, desk_of
@@ -17,11 +21,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from mcpproxy.catalog.tool import Tool
+    from mcpproxy.catalog.approval import State, Waiting
 
 PAGE: Final = 50
 _MOST_HITS: Final = 100
 _LONGEST_QUERY: Final = 1000
+APPROVALS: Final = {"approved": "approved", "waiting": "waiting for you", "rejected": "refused"}
 
 
 class ToolShown(Struct, frozen=True, kw_only=True):
@@ -35,6 +40,8 @@ class ToolShown(Struct, frozen=True, kw_only=True):
     kind: words.Look
     call_with: str
     stale: bool
+    waits: words.Look | None = None
+    """Why agents do not see it; None where they do."""
     score: float | None = None
 
 
@@ -44,6 +51,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     q: str = ""
     server: str = ""
     kind: str = ""
+    approval: str = ""
     page: int = 1
 
     @classmethod
@@ -55,6 +63,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
             q=query.get("q", "").strip()[:_LONGEST_QUERY],
             server=query.get("server", ""),
             kind=query.get("kind", "") if query.get("kind") in words.KINDS else "",
+            approval=query.get("approval", "") if query.get("approval") in APPROVALS else "",
             page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 6 else 1,
         )
 
@@ -62,11 +71,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
 async def show(request: Request) -> Response:
     """The tools, or those that fit a question, best first."""
     desk, wanted = desk_of(request), Wanted.read(request)
-    everything = desk.rooms.house.catalog.snapshot.tools
+    snapshot = desk.rooms.house.catalog.snapshot
     found, total = await _search(desk, wanted) if wanted.q else _listed(desk, wanted)
+    undecided = [one for one in snapshot.waiting.values() if one.state != "rejected" and one.tool]
     last = max(1, -(-total // PAGE))
     pages = {
-        side: url("/ui/tools", server=wanted.server, kind=wanted.kind, page=number)
+        side: url("/ui/tools", server=wanted.server, kind=wanted.kind, approval=wanted.approval, page=number)
         for side, number in (("before", wanted.page - 1), ("after", wanted.page + 1))
         if not wanted.q and 1 <= number <= last
     }
@@ -76,10 +86,12 @@ async def show(request: Request) -> Response:
         wanted=wanted,
         tools=found,
         total=total,
-        everything=len(everything),
+        everything=len(snapshot.tools) + sum(bool(one.tool) for one in snapshot.waiting.values()),
+        withheld=count_matching(undecided, wanted.q) if wanted.q else 0,
+        approvals=APPROVALS,
         pages=pages,
         last=last,
-        servers=sorted(desk.rooms.house.catalog.snapshot.listings),
+        servers=sorted(snapshot.listings),
         limit=desk.rooms.loaded().config.tools_limit,
     )
 
@@ -92,10 +104,24 @@ def _passes(desk: Desk, wanted: Wanted, tool: Tool) -> bool:
 
 
 def _listed(desk: Desk, wanted: Wanted) -> tuple[list[ToolShown], int]:
-    tools = desk.rooms.house.catalog.snapshot.tools
-    found = sorted((tool for tool in tools.values() if _passes(desk, wanted, tool)), key=lambda tool: tool.id)
+    snapshot = desk.rooms.house.catalog.snapshot
+    found: list[tuple[Tool, State | None]] = []
+    if wanted.approval in ("", "approved"):
+        found += ((tool, None) for tool in snapshot.tools.values())
+    if wanted.approval != "approved":
+        found += _waiting(snapshot.waiting.values(), wanted.approval)
+    passing = sorted((each for each in found if _passes(desk, wanted, each[0])), key=lambda each: each[0].id)
     start = (wanted.page - 1) * PAGE
-    return [shown(desk, tool) for tool in found[start : start + PAGE]], len(found)
+    return [shown(desk, tool, state=state) for tool, state in passing[start : start + PAGE]], len(passing)
+
+
+def _waiting(waiting: Iterable[Waiting], approval: str) -> Iterator[tuple[Tool, State]]:
+    """The tools that agents do not see, as their servers list them now."""
+    for one in waiting:
+        refused = one.state == "rejected"
+        if one.tool and approval in ("", "rejected" if refused else "waiting"):
+            with contextlib.suppress(BadDefinition):
+                yield parse_tool(one.server, one.live), one.state
 
 
 async def _search(desk: Desk, wanted: Wanted) -> tuple[list[ToolShown], int]:
@@ -110,7 +136,7 @@ async def _search(desk: Desk, wanted: Wanted) -> tuple[list[ToolShown], int]:
     return [shown(desk, snapshot.tools[hit.id], hit.score) for hit in hits.best], hits.total
 
 
-def shown(desk: Desk, tool: Tool, score: float | None = None) -> ToolShown:
+def shown(desk: Desk, tool: Tool, score: float | None = None, state: State | None = None) -> ToolShown:
     """A tool as the lists show it."""
     hints = effective_hints(tool.annotations, desk.rooms.loaded().config.intent_declaration)
     listing = desk.rooms.house.catalog.snapshot.listings.get(tool.server)
@@ -123,6 +149,7 @@ def shown(desk: Desk, tool: Tool, score: float | None = None) -> ToolShown:
         kind=words.KINDS[hints.kind],
         call_with=call_with(hints),
         stale=listing is not None and listing.stale,
+        waits=words.WAITING[state] if state is not None else None,
         score=score,
     )
 

@@ -56,7 +56,17 @@ KINDS: Final[dict[str, Look]] = {
     "open": Look("no hints", "off"),
 }
 
-INTENTS: Final = ("read", "write", "destructive")
+WAITING: Final[dict[str, Look]] = {
+    "changed": Look("changed", "bad"),
+    "pending": Look("new", "wait"),
+    "rejected": Look("refused", "off"),
+}
+
+SEVERITIES: Final[dict[str, Look]] = {
+    "high": Look("high", "bad"),
+    "medium": Look("medium", "wait"),
+    "low": Look("low", "off"),
+}
 
 DONE: Final = {
     "added": "The server is added and is being started.",
@@ -70,6 +80,8 @@ DONE: Final = {
     "removed": "The server is removed.",
     "imported": "The servers are added and are being started.",
     "revoked": "The token is revoked, and its sessions are ended.",
+    "tool_approved": "Approved: agents may use it as it was shown.",
+    "tool_refused": "Refused: agents do not see it.",
     "logged_out": "You are logged out.",
 }
 """What a page says after something was done; the address names it, so a reload says it again and nothing else."""
