@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from mcpproxy.access.identify import Gate
     from mcpproxy.calls.house import House
     from mcpproxy.calls.pipeline import Pipeline
+    from mcpproxy.catalog.listing import Listing
     from mcpproxy.config.models import Config
+
+
+_TELL_AFTER = 1.0
 
 
 class AgentFace:
@@ -61,11 +66,32 @@ class AgentFace:
             auth_required=lambda: settings().mcp_auth_required,
         )
 
+        self._named: frozenset[str] = frozenset()
+        self._telling: asyncio.Task[None] | None = None
+
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve for as long as the block lasts."""
+        self._house.catalog.watch(self._on_listed)
         async with self.http.running():
-            yield
+            try:
+                yield
+            finally:
+                if self._telling is not None:
+                    self._telling.cancel()
+
+    def _on_listed(self, listing: Listing | None, server: str) -> None:
+        """The description of retrieve_tools names the servers: when others are there, clients should read it again."""
+        named = frozenset(self._house.catalog.snapshot.listings)
+        if named == self._named:
+            return
+        self._named = named
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell_soon())
+
+    async def _tell_soon(self) -> None:
+        await asyncio.sleep(_TELL_AFTER)  # servers come in bursts; one word serves them all
+        await self._server.tools_changed()
 
     async def serve_stdio(self) -> None:
         """Serve the one agent on stdin and stdout, until it hangs up."""
