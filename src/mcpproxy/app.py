@@ -253,7 +253,9 @@ class App:
         self.masker.learn("config", secrets_of(new))
         for warning in reload.loaded.warnings:
             log.warning("%s", warning)
-        changed = [*reload.changes.settings, *(server.name for server in reload.changes.added)]
+        changes = reload.changes
+        touched = (*changes.added, *(server for _, server in changes.changed), *changes.removed)
+        changed = [*changes.settings, *(server.name for server in touched)]
         log.info("the configuration was reloaded%s", f": {', '.join(changed)}" if changed else "")
         for key in reload.changes.restart:
             log.warning("%s takes effect at the next start", key)

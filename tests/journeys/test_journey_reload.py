@@ -43,6 +43,8 @@ def test_adding_changing_and_removing_a_server_touches_that_server_alone(proxy: 
     assert pids(proxy)["stay"] == before["stay"]
     assert [tool["name"] for tool in proxy.definitions("changes")] == ["new"]
     assert proxy.times_ready("stays") == 1
+    proxy.await_log("the configuration was reloaded: comes$")
+    proxy.await_log("the configuration was reloaded: changes, goes$")
 
 
 def test_a_file_that_does_not_load_leaves_the_running_configuration_in_force(proxy: Proxy) -> None:
