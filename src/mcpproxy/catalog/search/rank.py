@@ -171,11 +171,13 @@ def _best_sentence(snapshot: Snapshot, query: Query, weights: dict[str, float], 
 
 def _phrases(snapshot: Snapshot, text: str) -> Floats:
     """Tools whose whole name the query says, word by word."""
-    found = np.zeros(len(snapshot), np.float32)
     said = name_stems(text)
+    rows: set[int] = set()
     for begin in range(len(said)):
         for end in range(begin + 2, min(begin + LONGEST_PHRASE, len(said)) + 1):
-            found[list(snapshot.phrases.get(said[begin:end], ()))] = 1.0
+            rows.update(snapshot.phrases.get(said[begin:end], ()))
+    found = np.zeros(len(snapshot), np.float32)
+    found[list(rows)] = 1.0
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -47,12 +48,8 @@ def select(
     total = ranking.total
     if usage:
         total = total + _usage(ranking.snapshot, usage)
-    seen: list[int] = []
-    for row in _in_order(total, ranking.hit):
-        if allow is None or allow(ids[row]):
-            seen.append(row)
-            if len(seen) >= max(limit, COUNTED):
-                break
+    allowed = (row for row in _in_order(total, ranking.hit) if allow is None or allow(ids[row]))
+    seen = list(itertools.islice(allowed, max(limit, COUNTED)))
     best = seen[: max(limit, 0)]
     plain = next((row for row in best if row not in ranking.exact), None)
     top = _quality(ranking, plain) if plain is not None else 0.0

@@ -32,7 +32,8 @@ class Speller:
             return []
         allowed = 1 if len(stem) < 7 else 2
         # An edit changes at most two letter counts, so most of the vocabulary drops out in one array operation.
-        apart = np.abs(self._letters - _letter_counts([stem])[0]).sum(axis=1)
+        mine = np.array([stem.count(chr(letter)) for letter in _ALPHABET], np.int8)
+        apart = np.abs(self._letters - mine).sum(axis=1)
         found = []
         for position in np.flatnonzero(apart <= 2 * allowed):
             candidate = self._stems[position]
