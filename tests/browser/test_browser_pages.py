@@ -84,6 +84,7 @@ def test_the_pages_work_by_keyboard_alone(furnished: Rest, visit: Visit) -> None
         page.keyboard.press("Enter")
         expect(page.locator("#drawer")).to_be_visible()
         expect(page.locator("#drawer").get_by_role("heading", level=1)).to_be_visible()
+        assert visitor.violations() == []
         page.keyboard.press("Escape")
         expect(page.locator("#drawer")).not_to_be_visible()
         expect(link).to_be_focused()

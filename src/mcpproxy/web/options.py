@@ -78,6 +78,8 @@ class Option(Struct, frozen=True, kw_only=True):
     """What is in force, as the form shows it."""
     default: str
     choices: tuple[str, ...]
+    place: int
+    """Its place on the form."""
     restart: bool
     """Whether a change takes effect at the next start only."""
 
@@ -85,6 +87,7 @@ class Option(Struct, frozen=True, kw_only=True):
 def options(config: Config) -> dict[str, list[Option]]:
     """Every setting, in groups."""
     kinds = dict(_kinds(inspect.type_info(Config), ""))
+    places = [key for members in GROUPS.values() for key in members]
     now, default = _flat(masked(config)), _flat(masked(Config()))
     return {
         group: [
@@ -95,6 +98,7 @@ def options(config: Config) -> dict[str, list[Option]]:
                 text=_text(now[key]),
                 default=_text(default[key]),
                 choices=kinds[key][1],
+                place=places.index(key),
                 restart=key in RESTART,
             )
             for key, text in members.items()

@@ -89,11 +89,13 @@ def _page(
 ) -> Response:
     desk = desk_of(request)
     loaded = desk.rooms.loaded()
+    groups = options(loaded.config)
     return desk.page(
         request,
         "settings.html",
         status=status,
-        groups=options(loaded.config),
+        groups=groups,
+        help_ids=",".join(f"#help-{option.place}" for members in groups.values() for option in members),
         given=given,
         review=review,
         file=str(loaded.path),
