@@ -123,7 +123,8 @@ def die(request_id: Any, arguments: dict[str, Any]) -> None:
 
 
 def grandchild(request_id: Any, arguments: dict[str, Any]) -> None:
-    child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL)
+    apart = bool(arguments.get("apart"))
+    child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, start_new_session=apart)
     answer(request_id, pid=child.pid)
 
 

@@ -24,6 +24,7 @@ async def main():
         pids = [first.pid, second.pid]
         for channel in (first, second):
             pids.append((await call(channel, "grandchild"))["pid"])
+            pids.append((await call(channel, "grandchild", apart=True))["pid"])
         print(*pids, flush=True)
         if {wait}:
             await asyncio.sleep(1000)
@@ -33,7 +34,7 @@ asyncio.run(main())
 
 
 def _hold(wait: bool) -> tuple["subprocess.Popen[str]", list[int]]:
-    """Another process that holds two children with a child each; their process ids."""
+    """Another process that holds two children with two children each, one in a session of its own; all their ids."""
     script = HOLDER.format(root=str(ROOT), wait=wait)
     holder = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
@@ -43,7 +44,7 @@ def _hold(wait: bool) -> tuple["subprocess.Popen[str]", list[int]]:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_when_the_holder_is_killed_its_children_and_theirs_are_ended(number: signal.Signals) -> None:
     holder, pids = _hold(wait=True)
-    assert len(pids) == 4 and all(map(alive, pids))
+    assert len(pids) == 6 and all(map(alive, pids))
     helpers = psutil.Process(holder.pid).children(recursive=True)
     holder.send_signal(number)
     holder.communicate()
@@ -53,7 +54,7 @@ def test_when_the_holder_is_killed_its_children_and_theirs_are_ended(number: sig
 
 def test_after_a_normal_stop_nothing_is_left() -> None:
     holder, pids = _hold(wait=False)
-    assert len(pids) == 4
+    assert len(pids) == 6
     holder.communicate()
     assert holder.returncode == 0
     asyncio.run(until(lambda: not any(map(alive, pids)), "children and grandchildren are gone"))
@@ -145,3 +146,16 @@ def test_a_child_does_not_inherit_our_open_files() -> None:
 
     for loop in ("asyncio", "uvloop"):
         run(main(), loop)
+
+
+def test_when_one_server_is_closed_what_left_its_group_is_ended_and_its_neighbours_children_are_not() -> None:
+    async def main() -> None:
+        async with spawned() as kept:
+            async with spawned() as closed:
+                stray = (await call(closed, "grandchild", apart=True))["pid"]
+                neighbour = (await call(kept, "grandchild", apart=True))["pid"]
+            await until(lambda: not alive(stray), "the stray is gone")
+            assert alive(neighbour)
+        await until(lambda: not alive(neighbour), "and with its own server the other")
+
+    run(main())

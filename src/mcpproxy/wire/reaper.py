@@ -1,15 +1,23 @@
 """Who ends the children when we are killed? A small process that waits for our pipe to close.
 
 A parent-death signal would reach the child only, not what the child started (npx starts node), and it fires
-when the thread that forked ends. The reaper ends whole process groups.
+when the thread that forked ends. The reaper ends whole process groups, and on Linux also what left its group (a
+browser that was started in a session of its own): every child carries a mark in its environment, which all that
+descends from it inherits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
+
+MARK = "MCPPROXY_UPSTREAM"
 
 # Runs with nothing but the standard library's core: it must start in milliseconds and stay small.
 _SCRIPT = """
@@ -32,6 +40,13 @@ while groups and time.monotonic() < deadline:
     time.sleep(0.05)
     tell(0)
 tell(signal.SIGKILL)
+mark = sys.argv[1].encode()
+for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+    try:
+        if name.isdigit() and mark in open("/proc/" + name + "/environ", "rb").read():
+            os.kill(int(name), signal.SIGKILL)
+    except OSError:
+        pass
 """
 
 
@@ -41,6 +56,15 @@ class Reaper:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
+        self._run = secrets.token_hex(8)
+        self._children = 0
+        self._ended: set[str] = set()
+        self._sweeper: threading.Thread | None = None
+
+    def mark(self) -> str:
+        """What a new child carries as `MARK` in its environment."""
+        self._children += 1
+        return f"{self._run}.{self._children}."
 
     def start(self) -> None:
         """Start the watching process, or start it again where somebody ended it."""
@@ -52,7 +76,7 @@ class Reaper:
 
     def _launch(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _SCRIPT],
+            [sys.executable, "-I", "-S", "-c", _SCRIPT, f"{MARK}={self._run}."],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -67,10 +91,28 @@ class Reaper:
         self._groups.add(group)
         self._send(b"+", group)
 
-    def forget(self, group: int) -> None:
-        """The group is ended already; its number may soon be somebody else's."""
+    def forget(self, group: int, mark: str | None = None) -> None:
+        """The group is ended already; its number may soon be somebody else's. What left it is ended by its mark."""
         self._groups.discard(group)
         self._send(b"-", group)
+        if mark is not None:
+            self._ended.add(mark)
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Look for what left its group, off the event loop, once for all that ended in the meantime."""
+        if self._sweeper is None or not self._sweeper.is_alive():
+            self._sweeper = threading.Thread(target=self._end_strays, name="strays", daemon=True)
+            self._sweeper.start()
+
+    def _end_strays(self) -> None:
+        while self._ended:
+            marks = [f"{MARK}={self._ended.pop()}".encode() for _ in range(len(self._ended))]
+            for place in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    carried = (place / "environ").read_bytes()
+                    if any(mark in carried for mark in marks):
+                        os.kill(int(place.name), signal.SIGKILL)
 
     def _send(self, sign: bytes, group: int) -> None:
         if self._process is None or self._process.stdin is None:

@@ -18,7 +18,7 @@ from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import ChannelClosed, WireError
 from mcpproxy.wire.exits import watch_exit
 from mcpproxy.wire.lines import LineReader
-from mcpproxy.wire.reaper import Reaper
+from mcpproxy.wire.reaper import MARK, Reaper
 
 _SAFE = (
     "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE TZ TMPDIR TEMP TMP "
@@ -66,6 +66,7 @@ class StdioChannel(Channel):
     def __init__(
         self,
         process: subprocess.Popen[bytes],
+        mark: str,
         *,
         max_result_bytes: int,
         on_stderr: Callable[[bytes], None],
@@ -73,6 +74,7 @@ class StdioChannel(Channel):
     ) -> None:
         super().__init__(max_result_bytes=max_result_bytes)
         self._process = process
+        self._mark = mark
         self._on_stderr = on_stderr
         self._reaper = reaper
         self._lines = LineReader(self, max_result_bytes, on_stderr)
@@ -99,12 +101,13 @@ class StdioChannel(Channel):
             raise SpawnError(f"working_dir {cwd!r} is not a directory")
         program = _find_program(command, env.get("PATH"), cwd)
         reaper.start()
+        mark = reaper.mark()
         try:
-            process = _start([program, *args], env, cwd)
+            process = _start([program, *args], {**env, MARK: mark}, cwd)
         except (OSError, ValueError) as error:
             raise SpawnError(f"command {command!r} could not be started: {error}") from None
         reaper.watch(process.pid)  # before anything else: we may be killed at any moment
-        channel = cls(process, max_result_bytes=max_result_bytes, on_stderr=on_stderr, reaper=reaper)
+        channel = cls(process, mark, max_result_bytes=max_result_bytes, on_stderr=on_stderr, reaper=reaper)
         try:
             await channel._connect()
         except BaseException:
@@ -164,7 +167,7 @@ class StdioChannel(Channel):
                     await self._exited.wait()
                 break
         self._signal(signal.SIGKILL)  # what the child left behind in its group
-        self._reaper.forget(self.pid)
+        self._reaper.forget(self.pid, self._mark)
         for transport in self._pipes:
             transport.close()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr)[len(self._pipes) :]:
