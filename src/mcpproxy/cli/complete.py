@@ -169,9 +169,9 @@ class _Look:
     def tools(self) -> Iterator[Offer]:
         """The tools of the last lists."""
         for server, definition in self._definitions():
-            name = f"{server}:{definition.get('name')}"
-            if _SAFE.match(name):
-                yield name, _plain(definition.get("description"))
+            name = str(definition.get("name"))
+            if _SAFE.match(server) and _SAFE.match(name):
+                yield f"{server}:{name}", _plain(definition.get("description"))
 
     def parameters(self, tool: str) -> Iterator[Offer]:
         """What a tool takes."""

@@ -115,7 +115,7 @@ def _add(context: typer.Context, entry: dict[str, object], *, wait: bool) -> Non
     screen.show(found, lambda: print_outcome(screen, found))
 
 
-@group.command(epilog=examples("mcpproxy upstream remove notes"))
+@group.command(epilog=examples("mcpproxy upstream remove docs"))
 def remove(context: typer.Context, name: Name) -> None:
     """Take a server out of the configuration. What was approved of it is remembered."""
     from mcpproxy.cli.upstream.change import remove
@@ -125,7 +125,7 @@ def remove(context: typer.Context, name: Name) -> None:
     screen.show({"name": name, "removed": True}, lambda: screen.line((name, "bold"), " is removed"))
 
 
-@group.command(epilog=examples("mcpproxy upstream enable notes"))
+@group.command(epilog=examples("mcpproxy upstream enable notes -o json"))
 def enable(context: typer.Context, name: Name) -> None:
     """Start a server and let its tools be used."""
     _switch(context, name, "enable")

@@ -57,9 +57,10 @@ def waiting(session: Session, names: Sequence[str]) -> list[Waiting]:
     if not names:
         return everything
     chosen: dict[str, Waiting] = {}
+    servers = {server.name for server in session.config.servers}
     for name in names:
         matching = [one for one in everything if name in (one.id, one.server)]
-        if not matching:
+        if not matching and name not in servers:
             message = f"nothing of the name {name!r} waits for approval."
             raise Failure(FAILED, message, "See what does: mcpproxy tools diff", code="NOT_WAITING")
         chosen |= {one.id: one for one in matching}
