@@ -14,7 +14,7 @@ import pytest
 from mcp import Client
 from tests.journeys.support import TINY, Proxy, Spec, alive, eventually, marked, serving, tiny
 
-STOP_SECONDS = 5.0
+STOP_SECONDS = 15.0
 
 # A launcher that stays and has the server as its child, as npx and uvx do.
 LAUNCHED: Spec = {"command": "sh", "args": ["-c", f"{sys.executable} -I -S {TINY} --tool launched; exit"]}

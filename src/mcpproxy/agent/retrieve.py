@@ -57,13 +57,14 @@ async def find_tools(house: House, config: Config, caller: Caller, asked: Retrie
         Candidate(document_of(tool), score, tool.annotations, call_with(effective_hints(tool.annotations, settings)))
         for tool, score in found
     ]
-    answer = build_answer(candidates, max_tokens=config.retrieve_tools_max_tokens, detail=asked.detail)
+    echo = asked.query[:_MAX_ECHO]
+    answer = build_answer(candidates, max_tokens=config.retrieve_tools_max_tokens, detail=asked.detail, echo=echo)
     for entry, (tool, _) in zip(answer.tools, found, strict=False):
         if "inputSchema" in entry:
             entry["inputSchema"] = Raw(tool.input_schema)  # as its server wrote it
     shown: dict[str, Any] = {
         "tools": answer.tools,
-        "query": asked.query[:_MAX_ECHO],
+        "query": echo,
         "total": hits.total,
         "usage_instructions": usage_instructions(),
     }

@@ -81,7 +81,7 @@ class Finder:
             from mcpproxy.catalog.search.vectors import VectorCache
 
             deep = load_minilm()
-            cache = VectorCache(self._data_dir / "vectors.db", "minilm") if deep is not None else None
+            cache = VectorCache(self._data_dir / "vectors.db", deep.name) if deep is not None else None
             self._made = SearchIndex(deep=deep, cache=cache)
         return self._made
 
