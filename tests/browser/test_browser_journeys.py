@@ -3,11 +3,14 @@
 import json
 import re
 import sys
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from playwright.sync_api import expect
 from tests.api.serving import Rest, serving
 from tests.browser.conftest import NOTES, Visit, hostile
+from tests.upstream.oauth_server import AuthorizationServer, protected_upstream
 
 from mcpproxy.access.browser import COOKIE
 from mcpproxy.config.models import Duration
@@ -141,7 +144,11 @@ def test_a_changed_tool_waits_until_it_is_approved(tmp_path: Path, visit: Visit)
         page.get_by_role("link", name="Servers", exact=True).click()
         page.get_by_role("button", name="Restart tracker").click()
         expect(page.get_by_role("link", name="1 waiting for you", exact=True)).to_be_visible()
+        page = visitor.go("/ui/tools?approval=waiting")
+        expect(page.locator(".tool")).to_have_count(1)
+        expect(page.locator(".tool")).to_contain_text("changed")
         page.get_by_role("link", name="Overview").click()
+        expect(page.locator("#decisions")).to_contain_text("asks for secrets")
         visitor.shot("journey-5-decision")
         page.get_by_role("link", name="Tool tracker:search_issues waits for your approval: changed").click()
         card = page.get_by_role("article", name="search_issues")
@@ -310,3 +317,44 @@ def test_a_session_that_ends_leads_back_to_the_login_page(furnished: Rest, visit
         page.get_by_label("API key").fill(furnished.proxy.app.config.api_key)
         page.get_by_role("button", name="Log in").click()
         page.wait_for_url("**/ui/tools?server=notes")
+
+
+def test_a_server_that_needs_a_login_connects_after_it(tmp_path: Path, visit: Visit) -> None:
+    with (
+        protected_upstream(AuthorizationServer()) as url,
+        serving(tmp_path / "home", [{"name": "vault", "url": url}]) as rest,
+        visit(rest) as visitor,
+    ):
+        page = visitor.page
+        page.get_by_role("link", name="Server vault needs a login.").click()
+        expect(page.locator("h1 .badge")).to_have_text("Needs a login")
+        page.get_by_role("button", name="Log in vault").click()
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="Open the login page").click()
+        # This authorization server consents at once, and sends the browser back to us.
+        expect(opened.value.get_by_role("heading", name="You are logged in")).to_be_visible()
+        page.bring_to_front()
+        expect(page.locator("h1 .badge")).to_have_text("Connected")
+
+
+def test_what_is_filtered_can_be_taken_away_as_a_file(furnished: Rest, visit: Visit) -> None:
+    furnished.post("tools/call", {"name": "notes:list_notes", "variant": "read", "intent": {"reason": "=1+1"}})
+    with visit(furnished) as visitor:
+        page = visitor.go("/ui/activity?tool=notes:list_notes&type=tool_call")
+        with page.expect_download() as table:
+            page.get_by_role("link", name="CSV").click()
+        lines = table.value.path().read_text().splitlines()
+        assert lines[0].startswith("id,type,source")
+        assert len(lines) == 1 + page.locator("tr.record").count()
+        assert "'=1+1" in lines[-1]
+
+
+def test_times_are_those_of_the_reader(furnished: Rest, visit: Visit) -> None:
+    with visit(furnished, timezone_id="Asia/Tokyo", locale="en-GB") as visitor:
+        page = visitor.go("/ui/activity")
+        first = page.locator("tr.record time").first
+        expect(first).not_to_contain_text("UTC")
+        shown, stamp = first.inner_text(), first.get_attribute("datetime")
+        assert stamp is not None
+        at = datetime.fromisoformat(stamp).astimezone(ZoneInfo("Asia/Tokyo"))
+        assert shown.endswith(at.strftime("%H:%M:%S"))

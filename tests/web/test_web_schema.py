@@ -26,7 +26,7 @@ def test_members_are_listed_with_their_parts_below_them() -> None:
         (0, "owner", "object", False),
         (1, "id", "whole number or null", False),
         (0, "tags", "list of object", False),
-        (1, "name", "one of", False),
+        (1, "name", "choice", False),
     ]
     title, _, owner_id, _, name = parameters(schema)
     assert (title.description, title.limits) == ("One line", ("1 to 120 characters",))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _RECENT = 8
+_MOST_SERVERS = 12
+_URGENCY = {"bad": 0, "wait": 1, "good": 2, "off": 3}
 
 
 async def show(request: Request) -> Response:
@@ -38,7 +40,8 @@ async def show(request: Request) -> Response:
     return desk.page(
         request,
         "overview.html",
-        servers=[shown(rooms, upstream) for upstream in servers],
+        servers=sorted((shown(rooms, upstream) for upstream in servers), key=lambda server: _URGENCY[server.look.tone]),
+        most=_MOST_SERVERS,
         states=[(STATES[state], states[state]) for state in map(State, STATES) if states[state]],
         ready=states[State.READY],
         expected=sum(count for state, count in states.items() if state is not State.DISABLED),

@@ -87,7 +87,7 @@ def type_of(node: Any, root: Any, depth: int = 0) -> str:
     if "const" in said:
         return "fixed"
     if isinstance(said.get("enum"), list):
-        return "one of"
+        return "choice"
     for key in _ALTERNATIVES:
         if isinstance(said.get(key), list) and said[key]:
             types = dict.fromkeys(type_of(choice, root, depth + 1) for choice in said[key][:_MAX_ALTERNATIVES])
