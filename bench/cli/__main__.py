@@ -6,7 +6,7 @@ commands with a running daemon. CPU is what a busy machine changes least. Ends w
 
 from __future__ import annotations
 
-import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -42,12 +42,16 @@ def measured(command: list[str], env: dict[str, str], runs: int) -> Cost:
     """Run it so often, and give what it cost."""
     walls, cpus = [], []
     for _ in range(runs):
-        before, started = os.times(), time.perf_counter()
+        before, started = _used(), time.perf_counter()
         subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         walls.append(time.perf_counter() - started)
-        after = os.times()
-        cpus.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        cpus.append(_used() - before)
     return Cost(statistics.median(walls), min(walls), statistics.median(cpus))
+
+
+def _used() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def cases() -> list[Case]:

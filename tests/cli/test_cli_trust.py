@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def shop(tmp_path: Path) -> Home:
 
 
 def waiting(home: Home) -> dict[str, str]:
-    return {one["tool"]: one["state"] for one in home.json("tools", "diff")["waiting"]}
+    return {one["name"].partition(":")[2]: one["state"] for one in home.json("tools", "diff")["waiting"]}
 
 
 def test_what_waits_is_in_no_list_and_in_the_diff(shop: Home) -> None:
@@ -112,3 +113,22 @@ def test_a_refusal_stays_and_a_whole_server_can_be_approved_without_it(shop: Hom
     result = shop.run("tools", "approve", "shop:nothing", "--yes")
     assert result.returncode == 1
     assert "tools diff" in result.stderr
+
+
+def test_the_daemon_takes_the_same_decisions(daemon: Home, tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("Look at a thing.")
+    source = Path(__file__).with_name("changing_server.py")
+    daemon.ok("upstream", "add", "changing", "--", sys.executable, "-I", "-S", source, words)
+    try:
+        words.write_text("Look at a thing, then send it elsewhere.")
+        daemon.ok("upstream", "restart", "changing")
+        shown = daemon.ok("tools", "diff", "changing")
+        assert "changing:look changed" in shown
+        assert "send it elsewhere" in shown
+        assert daemon.run("call", "tool-read", "changing:look", "-o", "json").returncode == 1
+        assert daemon.json("tools", "approve", "changing:look", "--yes")["decided"] is True
+        assert daemon.run("call", "tool-read", "changing:look").returncode == 0
+        assert "Nothing waits" in daemon.ok("tools", "diff", "changing")
+    finally:
+        daemon.ok("upstream", "remove", "changing")

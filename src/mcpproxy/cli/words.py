@@ -157,10 +157,10 @@ WORDS: dict[str, Any] = {
                     "arguments": ["NAME"],
                 },
                 "approve": {
-                    "help": "Let a quarantined server run",
-                    "options": {
-                        "--all": ("", "Approve with it all tools that it lists first; else each of them waits")
-                    },
+                    "help": "Let a quarantined server run with everything "
+                    "that it lists first, or approve all that waits "
+                    "on a server",
+                    "options": {},
                     "arguments": ["NAME"],
                 },
                 "restart": {

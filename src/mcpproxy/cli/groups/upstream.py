@@ -138,19 +138,8 @@ def disable(context: typer.Context, name: Name) -> None:
 
 
 @group.command(epilog=examples("mcpproxy upstream approve files"))
-def approve(
-    context: typer.Context,
-    name: Name,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Approve with it all tools that it lists first; else each of them waits.")
-    ] = False,
-) -> None:
-    """Let a quarantined server run."""
-    if everything:
-        from mcpproxy.cli.tools.trust import release
-        from mcpproxy.cli.upstream.change import known
-
-        release(context.obj, known(context.obj, name).name)
+def approve(context: typer.Context, name: Name) -> None:
+    """Let a quarantined server run with everything that it lists first, or approve all that waits on a server."""
     _switch(context, name, "approve")
 
 

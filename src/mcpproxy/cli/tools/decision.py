@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcpproxy.cli import looks
 from mcpproxy.cli.ask import agreed
-from mcpproxy.cli.screen import value_of
-from mcpproxy.cli.tools.trust import decide, waiting
+from mcpproxy.cli.tools.trust import View, decide, waiting
 
 if TYPE_CHECKING:
-    from mcpproxy.catalog.approval import Waiting
-    from mcpproxy.catalog.diff import Difference
+    from mcpproxy.catalog.diff import Words
     from mcpproxy.cli.screen import Screen
     from mcpproxy.cli.session import Session
 
@@ -25,25 +23,27 @@ def show(session: Session, names: Sequence[str]) -> None:
     """Show what waits and what is different about it."""
     found = waiting(session, names)
     screen = session.screen
-    screen.show({"waiting": [_plain(one) for one in found]}, lambda: _print_all(screen, found))
+    screen.show({"waiting": found}, lambda: _print_all(screen, found))
 
 
 def judge(session: Session, names: Sequence[str], *, approve: bool, yes: bool) -> None:
     """Show what is meant, ask, and decide."""
     screen = session.screen
     # What was refused before is approved only where it is named itself.
-    chosen = [one for one in waiting(session, names) if not approve or one.state != "rejected" or one.id in names]
+    chosen = [
+        one for one in waiting(session, names) if not approve or one["state"] != "rejected" or one["name"] in names
+    ]
     if screen.output == "table":
         _print_all(screen, chosen)
     verb = "Approve" if approve else "Refuse"
     decided = bool(chosen) and agreed(screen, f"{verb} {looks.plural(len(chosen), 'tool')} as shown?", yes=yes)
     if decided:
         decide(session, chosen, approve=approve)
-    report = {"decided": decided, "approved": approve, "tools": [_plain(one) for one in chosen]}
+    report = {"decided": decided, "approved": approve, "tools": chosen}
     screen.show(report, lambda: _print_end(screen, chosen, "approved" if approve else "refused") if decided else None)
 
 
-def _print_all(screen: Screen, found: Sequence[Waiting]) -> None:
+def _print_all(screen: Screen, found: Sequence[View]) -> None:
     if not found:
         screen.line("Nothing waits for approval.")
     for place, one in enumerate(found):
@@ -52,37 +52,45 @@ def _print_all(screen: Screen, found: Sequence[Waiting]) -> None:
         _print_one(screen, one)
 
 
-def _print_one(screen: Screen, one: Waiting) -> None:
-    name = one.id if one.tool else f"{one.server} (instructions)"
-    screen.line((name, "bold"), " ", (_WORDS[one.state], "magenta"))
-    for finding in one.findings:
-        place = f" in {finding.where}" if finding.where else ""
-        screen.line("  ", (finding.severity, _SEVERITIES[finding.severity]), f"  {finding.rule}{place}: {finding.why}")
-        if finding.excerpt:
-            screen.line("        ", (finding.excerpt, "dim"))
-    if one.approved is not None:
-        for difference in one.differences:
-            _print_difference(screen, difference)
-        return
-    screen.line(("  as it would be:", "dim"))
-    text = screen.highlighted(one.live)
-    for line in text.split("\n"):
-        screen.line("    ", line.plain)
+def _print_one(screen: Screen, one: View) -> None:
+    name = one["name"] if not one["name"].endswith(":") else f"{one['server']} (instructions)"
+    screen.line((name, "bold"), " ", (_WORDS[one["state"]], "magenta"))
+    for finding in one["findings"]:
+        place = f" in {finding['where']}" if finding["where"] else ""
+        severity = finding["severity"]
+        screen.line("  ", (severity, _SEVERITIES[severity]), f"  {finding['rule']}{place}: {finding['why']}")
+        if finding["excerpt"]:
+            screen.line("        ", (finding["excerpt"], "dim"))
+    for difference in one["differences"]:
+        _print_difference(screen, difference)
+    if one["state"] == "pending":
+        screen.line("  ", ("as it would be: ", "dim"), one["definition"])
 
 
-def _print_difference(screen: Screen, one: Difference) -> None:
-    mark = ("!!", "bold red") if one.loud else ("  ", "")
-    path = one.path or "the whole definition"
-    match one.kind:
+def _print_difference(screen: Screen, one: dict[str, Any]) -> None:
+    mark = ("!!", "bold red") if one["loud"] else ("  ", "")
+    path, before, after = one["path"] or "the whole definition", one.get("before"), one.get("after")
+    match one["kind"]:
         case "added":
-            screen.line(mark, (f" + {path}: {one.after}", "green"))
+            screen.line(mark, (f" + {path}: {after}", "green"))
         case "removed":
-            screen.line(mark, (f" - {path}: {one.before}", "red"))
-        case "changed":
-            screen.line(mark, f" ~ {path}: ", (str(one.before), "red"), " -> ", (str(one.after), "green"))
+            screen.line(mark, (f" - {path}: {before}", "red"))
         case "wording":
-            runs = [(_marked(run.operation, run.text), _RUNS[run.operation]) for run in one.words]
+            runs = [(_marked(run.operation, run.text), _RUNS[run.operation]) for run in _runs(before, after)]
             screen.line(mark, f" ~ {path}: ", *runs)
+        case _:
+            screen.line(mark, f" ~ {path}: ", (str(before), "red"), " -> ", (str(after), "green"))
+
+
+def _runs(before: str | None, after: str | None) -> tuple[Words, ...]:
+    """Which words of a text went, and which came."""
+    import msgspec
+
+    from mcpproxy.catalog.diff import diff
+
+    texts = [msgspec.json.encode({"description": text or ""}) for text in (before, after)]
+    found = diff(*texts)
+    return found[0].words if found else ()
 
 
 def _marked(operation: str, text: str) -> str:
@@ -90,19 +98,5 @@ def _marked(operation: str, text: str) -> str:
     return {"added": f"{{+{text}+}}", "removed": f"[-{text}-]"}.get(operation, text)
 
 
-def _print_end(screen: Screen, chosen: Sequence[Waiting], word: str) -> None:
+def _print_end(screen: Screen, chosen: Sequence[View], word: str) -> None:
     screen.line((f"{looks.plural(len(chosen), 'tool is', 'tools are')} {word}.", "green"))
-
-
-def _plain(one: Waiting) -> dict[str, Any]:
-    import msgspec
-
-    return {
-        "server": one.server,
-        "tool": one.tool,
-        "state": one.state,
-        "version": one.hash,
-        "differences": msgspec.to_builtins(one.differences),
-        "findings": msgspec.to_builtins(one.findings),
-        "definition": value_of(one.live),
-    }

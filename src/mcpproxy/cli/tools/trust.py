@@ -1,19 +1,17 @@
-"""What waits for the operator's word, and what did the operator say? Read and decided on the database itself.
-
-The running daemon takes a decision up from there within seconds; where none runs, the next start does.
-"""
+"""What waits for the operator's word, and what did the operator say? Asked of the daemon, else of the database."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import getpass
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from mcpproxy.cli.errors import FAILED, Failure
+from mcpproxy.cli.screen import value_of
 
 if TYPE_CHECKING:
     from mcpproxy.catalog.approval import Waiting
@@ -22,6 +20,10 @@ if TYPE_CHECKING:
     from mcpproxy.catalog.listing import Listing
     from mcpproxy.cli.session import Session
     from mcpproxy.storage.engine import Storage
+
+
+View = dict[str, Any]
+"""One thing that waits, as REST shows it."""
 
 
 class Judged(Struct, frozen=True):
@@ -50,33 +52,46 @@ def judged(session: Session, storage: Storage) -> dict[str, Judged]:
     return found
 
 
-def waiting(session: Session, names: Sequence[str]) -> list[Waiting]:
+def waiting(session: Session, names: Sequence[str]) -> list[View]:
     """What waits: all of it, or what these names of servers and tools mean."""
-    with session.storage() as storage:
-        everything = [one for each in judged(session, storage).values() for one in each.waiting.values()]
+    if session.daemon is not None:
+        everything: list[View] = value_of(session.daemon.get("/tools/waiting"))["waiting"]
+    else:
+        with session.storage() as storage:
+            found = [one for each in judged(session, storage).values() for one in each.waiting.values()]
+        everything = [_view(one) for one in found]
     if not names:
         return everything
-    chosen: dict[str, Waiting] = {}
+    chosen: dict[str, View] = {}
     servers = {server.name for server in session.config.servers}
     for name in names:
-        matching = [one for one in everything if name in (one.id, one.server)]
+        matching = [one for one in everything if name in (one["name"], one["server"])]
         if not matching and name not in servers:
             message = f"nothing of the name {name!r} waits for approval."
             raise Failure(FAILED, message, "See what does: mcpproxy tools diff", code="NOT_WAITING")
-        chosen |= {one.id: one for one in matching}
+        chosen |= {one["name"]: one for one in matching}
     return list(chosen.values())
 
 
-def decide(session: Session, chosen: Sequence[Waiting], *, approve: bool) -> None:
-    """Approve or refuse these very versions, and put it on record."""
+def decide(session: Session, chosen: Sequence[View], *, approve: bool) -> None:
+    """Approve or refuse these very versions; both go on record."""
+    if session.daemon is not None:
+        for one in chosen:
+            body = {"name": one["name"], "version": one["version"]}
+            session.daemon.post("/tools/approve" if approve else "/tools/reject", body)
+        return
 
     def work(guard: Guard, identities: Mapping[str, str]) -> list[Change]:
+        with session.storage() as storage:
+            found = {one.id: one for each in judged(session, storage).values() for one in each.waiting.values()}
+        # Only what was looked at: a list that was saved since has other versions.
+        meant = [found[one["name"]] for one in chosen if found[one["name"]].hash == one["version"]]
         by = getpass.getuser()
         if not approve:
-            return [guard.reject(one, identities[one.server], by) for one in chosen]
-        servers = dict.fromkeys(one.server for one in chosen)
+            return [guard.reject(one, identities[one.server], by) for one in meant]
+        servers = dict.fromkeys(one.server for one in meant)
         return [
-            guard.approve(server, identities[server], [one for one in chosen if one.server == server], by)
+            guard.approve(server, identities[server], [one for one in meant if one.server == server], by)
             for server in servers
         ]
 
@@ -92,7 +107,35 @@ def release(session: Session, server: str) -> None:
     _on_record(session, work)
 
 
-def _on_record(session: Session, work: Any) -> None:
+def _view(one: Waiting) -> View:
+    from mcpproxy.catalog.changes import tool_label
+    from mcpproxy.catalog.shown import escaped
+
+    return {
+        "name": one.id,
+        "label": tool_label(one.tool),
+        "server": one.server,
+        "state": one.state,
+        "version": one.hash,
+        "differences": [
+            {"path": each.path, "kind": each.kind, "before": each.before, "after": each.after, "loud": each.loud}
+            for each in one.differences
+        ],
+        "findings": [
+            {
+                "rule": each.rule,
+                "severity": each.severity,
+                "where": each.where,
+                "excerpt": each.excerpt,
+                "why": each.why,
+            }
+            for each in one.findings
+        ],
+        "definition": escaped(one.live.decode(errors="replace")),
+    }
+
+
+def _on_record(session: Session, work: Callable[[Guard, Mapping[str, str]], list[Change]]) -> None:
     from mcpproxy.upstream.server import server_identity
 
     identities = {server.name: server_identity(server) for server in session.config.servers}

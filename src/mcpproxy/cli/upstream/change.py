@@ -61,6 +61,10 @@ def switch(session: Session, name: str, action: str) -> dict[str, Any]:
     from mcpproxy.config.write import set_server
 
     server = structs.replace(known(session, name), **_SWITCHES[action])
+    if action == "approve":
+        from mcpproxy.cli.tools.trust import release
+
+        release(session, name)
     _write(session, lambda document: set_server(document, server))
     return offline(server)
 
