@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mcpproxy.cli.session import Session
     from mcpproxy.policy.operations import OperationType
 
-OnProgress = Callable[[bytes], None]
+OnProgress = Callable[[bytes], None] | None
+"""Takes the server's reports; None where nobody would see them."""
 _STREAM: Final = "text/event-stream"
 
 
@@ -54,14 +55,15 @@ def _through(daemon: Daemon, wanted: Wanted, on_progress: OnProgress) -> bytes:
         "arguments": msgspec.Raw(wanted.arguments(schema)),
         "intent": wanted.intent,
     }
-    headers = {"Accept": f"application/json, {_STREAM}"}
+    # A stream only for whoever watches: a plain answer is exact to the last byte.
+    headers = {"Accept": f"{_STREAM}, application/json" if on_progress is not None else "application/json"}
     try:
         # No deadline of ours: the daemon has one for each call. Leaving early, as by Ctrl-C, cancels it there.
         with daemon.open("POST", "/tools/call", body=body, headers=headers, timeout=None) as response:
             if not (response.getheader("Content-Type") or "").startswith(_STREAM):
                 return bytes(data_of(response.read()))
             for event in events(response):
-                if event.kind == "progress":
+                if event.kind == "progress" and on_progress is not None:
                     on_progress(event.data.encode())
                 elif event.kind == "result":
                     return bytes(data_of(event.data.encode()))

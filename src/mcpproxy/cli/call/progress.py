@@ -28,10 +28,10 @@ class _Report(Struct):
 
 
 @contextlib.contextmanager
-def progress_bar(screen: Screen, title: str) -> Iterator[Callable[[bytes], None]]:
-    """Gives what takes the server's reports."""
+def progress_bar(screen: Screen, title: str) -> Iterator[Callable[[bytes], None] | None]:
+    """Gives what takes the server's reports; None where nobody would see them."""
     if not sys.stderr.isatty() or screen.output != "table":
-        yield lambda report: None
+        yield None
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
