@@ -91,7 +91,8 @@ class Visitor:
 Visit = Callable[..., AbstractContextManager[Visitor]]
 
 
-@pytest.fixture(scope="session")
+# No longer than a module: while Playwright runs, its event loop counts as running, and other tests start theirs.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         pytest.fail(f"{CHROMIUM} is not there: run `make test`, which installs it, or set CHROMIUM")
