@@ -20,6 +20,7 @@ from mcpproxy.access.browser import Browsers
 from mcpproxy.access.identify import Gate
 from mcpproxy.access.tokens import Token, Tokens
 from mcpproxy.activity.journal import Journal
+from mcpproxy.activity.retention import Retention
 from mcpproxy.agent.face import AgentFace
 from mcpproxy.asgi import respond
 from mcpproxy.calls.house import House
@@ -133,6 +134,8 @@ class App:
             )
             await self.journal.start()
             stack.push_async_callback(self.journal.stop)
+            retention = Retention(self.storage, self.journal, lambda: self.config.activity)
+            stack.push_async_callback(_end, asyncio.create_task(retention.run()))
             self.chronicle = Chronicle(self.journal)
             await self.chronicle.start({"listen": self.config.listen, "servers": len(self.servers)})
             stack.push_async_callback(self.chronicle.stop)
