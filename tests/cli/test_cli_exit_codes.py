@@ -62,14 +62,18 @@ def test_a_mistyped_command_gets_a_suggestion(alone: Home) -> None:
     assert "Did you mean 'list'?" in alone.run("tools", "lst").stderr
 
 
-@pytest.fixture(params=["activity list", "activity verify", "tools list", "call tool-read echo:reads"])
-def reading(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    words: str = request.param
-    return tuple(words.split())
-
-
-@pytest.mark.parametrize("damage", ["damaged", "unreadable", "of another version"])
-def test_3_is_a_database_that_cannot_be_read(alone: Home, reading: tuple[str, ...], damage: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "damage"),
+    [
+        ("activity list", "damaged"),
+        ("activity list", "unreadable"),
+        ("activity list", "of another version"),
+        ("activity verify", "damaged"),
+        ("tools list", "damaged"),
+        ("call tool-read echo:reads", "unreadable"),
+    ],
+)
+def test_3_is_a_database_that_cannot_be_read(alone: Home, words: str, damage: str) -> None:
     database = alone.data / "mcpproxy.db"
     if damage == "damaged":
         database.write_bytes(b"this is not a database" * 300)
@@ -80,7 +84,7 @@ def test_3_is_a_database_that_cannot_be_read(alone: Home, reading: tuple[str, ..
         with closing(sqlite3.connect(database)) as opened:
             opened.execute("UPDATE alembic_version SET version_num = '9999'")
             opened.commit()
-    result = alone.run(*reading, "-o", "json")
+    result = alone.run(*words.split(), "-o", "json")
     assert (result.returncode, complaint(result)["code"]) == (3, "DATABASE")
     assert "mcpproxy.db" in complaint(result)["message"]
 

@@ -156,7 +156,12 @@ def _welcome(app: App, address: str, *, demo: bool) -> str:
         f"  Configuration: {app.loaded.path}",
     ]
     if demo:
-        lines.append("  Demo server `demo`: a box of notes. Nothing of this session is kept. Stop with Ctrl-C.")
+        lines += [
+            "  Demo server `demo`: a box of notes. Nothing of this session is kept. Stop with Ctrl-C.",
+            "  To look on from another terminal:",
+            f"    export MCPPROXY_DATA={app.data_dir} MCPPROXY_CONFIG={app.loaded.path}",
+            "    mcpproxy tools list; mcpproxy activity watch",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpproxy.cli import looks
+from mcpproxy.cli.clean import clean_lines
 from mcpproxy.cli.errors import FAILED, USAGE, Failure
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def write_out(screen: Screen, pieces: Iterator[bytes], file: Path | None) -> Non
     """Write an export to stdout, or to a file that nobody else may read."""
     if file is None:
         for piece in pieces:
-            screen.raw(piece)
+            # A file or a program gets every byte; a terminal nothing that it would obey.
+            screen.write(clean_lines(piece.decode(errors="replace"))) if screen.terminal else screen.raw(piece)
         return
     partial = file.with_name(f".{file.name}.part")
     size = 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Raw, Struct
 
 from mcpproxy.cli.activity.table import COLUMNS, cells
+from mcpproxy.cli.clean import escaped_json
 from mcpproxy.cli.errors import NO_DAEMON, Failure
 from mcpproxy.cli.screen import Cell, value_of
 
@@ -122,7 +123,7 @@ class _Printer:
         if self._screen.output == "yaml":
             self._screen.write("---")
         if self._screen.output == "json":
-            self._screen.raw(bytes(record) + b"\n")
+            self._screen.write(escaped_json(bytes(record).decode(errors="replace")))
         else:
             self._screen.show(record, lambda: self._line(cells(self._screen, value_of(record), clock=True)))
         self._flush()
