@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from tests.api.serving import Rest, serving
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "test-artifacts"
 AXE = ROOT / ".node" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = Path(__file__).with_name("hostile_server.py")
-PATIENCE = 20_000
+PATIENCE = 30_000
 """Milliseconds for anything in the page; far above what it takes, so that a busy machine passes."""
 
 NOTES = {"name": "notes", "command": sys.executable, "args": ["-m", "mcpproxy.demo"]}
@@ -96,6 +96,7 @@ Visit = Callable[..., AbstractContextManager[Visitor]]
 def browser() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         pytest.fail(f"{CHROMIUM} is not there: run `make test`, which installs it, or set CHROMIUM")
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield launched

@@ -358,3 +358,16 @@ def test_times_are_those_of_the_reader(furnished: Rest, visit: Visit) -> None:
         assert stamp is not None
         at = datetime.fromisoformat(stamp).astimezone(ZoneInfo("Asia/Tokyo"))
         assert shown.endswith(at.strftime("%H:%M:%S"))
+
+
+def test_a_page_left_open_says_that_its_session_has_ended(furnished: Rest, visit: Visit) -> None:
+    with visit(furnished) as visitor:
+        page = visitor.go("/ui/activity")
+        expect(page.locator("#live")).to_have_text("Live")
+        other = page.context.new_page()
+        other.goto(f"{furnished.url}/ui/")
+        other.get_by_role("button", name="Log out").click()
+        page.bring_to_front()
+        expect(page.locator("#live")).to_have_text("You are logged out. Load the page again.")
+        # What was said about the stream is what it should say.
+        visitor.troubles = [trouble for trouble in visitor.troubles if "EventSource" not in trouble]

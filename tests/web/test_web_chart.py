@@ -20,7 +20,6 @@ def test_intents_are_stacked_in_one_order_and_scaled_to_a_round_number() -> None
     chart = chart_of(pace(destructive={3: 10}, read={3: 20, 10: 5}))
     assert [(one.intent, one.total) for one in chart.series] == [("read", 25), ("destructive", 10)]
     assert (chart.total, chart.peak, chart.top) == (35, "3", "3")
-    assert chart.peak_at == START + 3 * STEP
     read, destructive = chart.series
     # 20 of 30 calls fill two thirds of the height; the other third stands on top of them.
     assert f"M31.2 {HEIGHT:.1f}v-133.3" in read.path
@@ -39,7 +38,7 @@ def test_the_axis_spans_the_day() -> None:
 
 def test_a_day_without_calls_is_flat() -> None:
     chart = chart_of(pace())
-    assert (chart.series, chart.steps, chart.total, chart.peak_at) == ([], [], 0, None)
+    assert (chart.series, chart.steps, chart.total) == ([], [], 0)
 
 
 @pytest.mark.parametrize(("most", "top"), [(1, "0.1"), (7, "0.8"), (100, "10"), (1010, "200"), (123_456, "20,000")])

@@ -30,10 +30,9 @@ FIELDS: Final = Filter.__struct_fields__
 PAGE: Final = 50
 
 
-def asked(query: Mapping[str, str]) -> tuple[dict[str, str], Filter]:
-    """The filters that an address names, as texts and as one value; raises BadFilter."""
-    given = {name: query.get(name, "").strip().replace("\0", "") for name in FIELDS}
-    return given, parse_filter(given)
+def asked(query: Mapping[str, str]) -> Filter:
+    """The records that an address asks for; raises BadFilter."""
+    return parse_filter({name: query.get(name, "").strip().replace("\0", "") for name in FIELDS})
 
 
 async def show(request: Request) -> Response:
@@ -44,8 +43,7 @@ async def show(request: Request) -> Response:
     context: dict[str, Any] = {"rows": [], "total": 0, "exact": True, "older": None, "problem": None}
     live = url("/ui/live")
     try:
-        _, which = asked(request.query_params)
-        newest, page = await asyncio.to_thread(_look, desk.rooms.storage, which, cursor)
+        newest, page = await asyncio.to_thread(_look, desk.rooms.storage, asked(request.query_params), cursor)
     except BadFilter as error:
         context["problem"] = str(error)
     else:

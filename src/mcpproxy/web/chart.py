@@ -47,7 +47,6 @@ class Chart(Struct, frozen=True, kw_only=True):
     ticks: list[datetime]
     total: int
     peak: str
-    peak_at: datetime | None
 
 
 def chart_of(pace: Pace) -> Chart:
@@ -75,7 +74,6 @@ def chart_of(pace: Pace) -> Chart:
         ticks=[pace.start + pace.step * (length * tick // _TICKS) for tick in range(_TICKS + 1)],
         total=sum(sums),
         peak=_number(peak),
-        peak_at=pace.start + pace.step * sums.index(max(sums)) if peak else None,
     )
 
 

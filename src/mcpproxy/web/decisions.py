@@ -32,7 +32,6 @@ _ASKING: Final = {
 class Decision(Struct, frozen=True):
     """One thing that waits for the operator."""
 
-    kind: str
     text: str
     href: str
     more: str = ""
@@ -45,7 +44,7 @@ def _about_tools(rooms: Services) -> Iterator[Decision]:
     for server, count in Counter(one.server for one in undecided).items():
         if count > _FEW:
             text = f"{count} tools of server {server} wait for your approval."
-            yield Decision("tool", text, url("/ui/waiting", server=server))
+            yield Decision(text, url("/ui/waiting", server=server))
             continue
         for one in undecided:
             if one.server == server:
@@ -53,7 +52,7 @@ def _about_tools(rooms: Services) -> Iterator[Decision]:
                 why = "changed since approved" if one.state == "changed" else "new"
                 remarks = ", ".join(sorted({finding.why for finding in one.findings if finding.severity != "low"}))
                 text = f"{what} waits for your approval: {why}."
-                yield Decision("tool", text, url("/ui/waiting", name=one.id), remarks)
+                yield Decision(text, url("/ui/waiting", name=one.id), remarks)
 
 
 class Schemas:
@@ -101,14 +100,14 @@ def decisions(rooms: Services, schemas: Schemas) -> list[Decision]:
     error = rooms.config_error()
     if error is not None:
         text = "The configuration file has changed into one that does not load; the running one stays in force."
-        found.append(Decision("settings", text, "/ui/settings", rooms.house.mask(error)))
+        found.append(Decision(text, "/ui/settings", rooms.house.mask(error)))
     for upstream in rooms.house.pool:
         if upstream.state in _ASKING:
             text = _ASKING[upstream.state].format(upstream.name)
             reason = "" if upstream.state is State.QUARANTINED else rooms.house.mask(upstream.reason)
-            found.append(Decision("server", text, url("/ui/server", name=upstream.name), reason))
+            found.append(Decision(text, url("/ui/server", name=upstream.name), reason))
     found += _about_tools(rooms)
     for tool, reason in schemas.unchecked(rooms.house.catalog.snapshot):
         text = f"Tool {tool.id} has a schema that cannot be checked."
-        found.append(Decision("schema", text, url("/ui/tool", name=tool.id), reason))
+        found.append(Decision(text, url("/ui/tool", name=tool.id), reason))
     return found

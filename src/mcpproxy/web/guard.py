@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from mcpproxy.access.browser import Browsers
+    from mcpproxy.access.browser import Browsers, Session
 
 LOGIN: Final = "/ui/login"
 STATIC: Final = "/ui/static/"
@@ -35,6 +35,14 @@ _ALWAYS: Final = (
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 
 
+class _Refused(Exception):
+    """A form that is not taken, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
 class Guard:
     """Lets browsers in that have a session; the others get to the login page and no further."""
 
@@ -45,35 +53,35 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers = Headers(scope)
-        send = _with_headers(send, scope["path"].startswith(STATIC))
+        headers, path = Headers(scope), scope["path"]
+        send = _with_headers(send, lasting=path.startswith(STATIC))
         session = self._browsers.find(headers.get(b"cookie"))
-        scope = {**scope, "mcpproxy.session": session, "mcpproxy.request_id": new_id(), "mcpproxy.form": []}
-        if session is None and scope["path"] != LOGIN and not scope["path"].startswith(STATIC):
+        if session is None and path != LOGIN and not path.startswith(STATIC):
             await _to_login(scope, headers, send)
             return
-        if scope["method"] == "POST":
-            if headers.raw(b"content-type").partition(b";")[0].strip().lower() != _FORM:
-                await respond(send, 415, b"Send a form.", (_TEXT,))
-                return
-            try:
-                body = await read_body(receive, headers, self._most_bytes())
-                fields = parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-            except (BodyTooLarge, BodyTooSlow) as error:
-                await respond(send, error.status, str(error).encode(), (_TEXT,))
-                return
-            except ValueError:
-                await respond(send, 400, b"The form has too many fields.", (_TEXT,))
-                return
-            except Gone:
-                return
-            token = next((value for name, value in fields if name == CSRF_FIELD), None)
-            if session is not None and not self._browsers.may(session, "POST", token):
-                why = b"This form was not made for this session. Go back, load the page again, and repeat it."
-                await respond(send, 403, why, (_TEXT,))
-                return
-            scope["mcpproxy.form"] = fields
-        await self._app(scope, receive, send)
+        try:
+            fields = await self._form(receive, headers, session) if scope["method"] == "POST" else []
+        except (_Refused, BodyTooLarge, BodyTooSlow) as error:
+            await respond(send, error.status, str(error).encode(), (_TEXT,))
+        except Gone:
+            return
+        else:
+            own = {"mcpproxy.session": session, "mcpproxy.request_id": new_id(), "mcpproxy.form": fields}
+            await self._app({**scope, **own}, receive, send)
+
+    async def _form(self, receive: Receive, headers: Headers, session: Session | None) -> list[tuple[str, str]]:
+        """The fields of a form, once it is known to be this session's own wish."""
+        if headers.raw(b"content-type").partition(b";")[0].strip().lower() != _FORM:
+            raise _Refused(415, "Send a form.")
+        body = await read_body(receive, headers, self._most_bytes())
+        try:
+            fields = parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        except ValueError:
+            raise _Refused(400, "The form has too many fields.") from None
+        token = next((value for name, value in fields if name == CSRF_FIELD), None)
+        if session is not None and not self._browsers.may(session, "POST", token):
+            raise _Refused(403, "This form is not of this session. Go back, load the page again, and repeat it.")
+        return fields
 
 
 async def _to_login(scope: Scope, headers: Headers, send: Send) -> None:
@@ -88,7 +96,7 @@ async def _to_login(scope: Scope, headers: Headers, send: Send) -> None:
     await respond(send, status, b"", ((name, target.encode()), _TEXT))
 
 
-def _with_headers(send: Send, lasting: bool) -> Send:
+def _with_headers(send: Send, *, lasting: bool) -> Send:
     caching = (b"cache-control", b"public, max-age=31536000, immutable" if lasting else b"no-store")
 
     async def guarded(message: Message) -> None:

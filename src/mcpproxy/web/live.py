@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
@@ -23,6 +24,7 @@ from mcpproxy.activity.follow import Skipped
 from mcpproxy.activity.prepare import derived
 from mcpproxy.activity.words import query_words
 from mcpproxy.api.stream import TakingTurns
+from mcpproxy.storage.errors import StorageError
 from mcpproxy.web.activity import asked
 from mcpproxy.web.desk import Desk, desk_of
 from mcpproxy.web.records import row_of
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from mcpproxy.activity.record import Stored
+
+log = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 0.4
 CALLS_SECONDS: Final = 3.0
@@ -65,7 +69,7 @@ async def live(request: Request) -> Response:
     if after is not None and not _ULID.fullmatch(after):
         raise HTTPException(422, "There is no record with such an id.")
     try:
-        _, which = asked(request.query_params)
+        which = asked(request.query_params)
     except BadFilter as error:
         raise HTTPException(422, str(error)) from None
     wanted = which if request.query_params.get("rows") else None
@@ -110,10 +114,13 @@ async def _stream(
 
 
 async def _read(desk: Desk, news: _News, wanted: Filter | None, after: str | None) -> None:
-    async with contextlib.aclosing(desk.rooms.feed.follow(after)) as records:
-        async for record in records:
-            if not isinstance(record, Skipped):
-                news.add(record, wanted)
+    try:
+        async with contextlib.aclosing(desk.rooms.feed.follow(after)) as records:
+            async for record in records:
+                if not isinstance(record, Skipped):
+                    news.add(record, wanted)
+    except StorageError as error:  # the page comes back by itself
+        log.warning("a page is no longer kept up to date, since the log cannot be read: %s", error)
 
 
 def _signs(desk: Desk, watched: str) -> dict[str, object]:

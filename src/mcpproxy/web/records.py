@@ -35,11 +35,6 @@ class Row(Struct, frozen=True, kw_only=True):
     note: str
     """What else is worth a line: the error, the change."""
 
-    @property
-    def is_call(self) -> bool:
-        """Whether it is about a call of a tool, rather than about the house."""
-        return self.type in ("tool_call", "policy_decision", "internal_tool_call")
-
 
 class Block(Struct, frozen=True):
     """One part of a result: a text to read, or a word on what it is."""

@@ -30,6 +30,7 @@ def _assets() -> dict[str, bytes]:
     return {entry.name: entry.read_bytes() for entry in files("mcpproxy.web").joinpath("static").iterdir()}
 
 
+@cache
 def asset(name: str) -> str:
     """The address of an asset; another one once its content is another."""
     return f"{STATIC}{name}?v={hashlib.sha256(_assets()[name]).hexdigest()[:12]}"
@@ -56,7 +57,6 @@ def environment() -> Environment:
         "span": text.span,
         "took": text.took,
         "count": text.count,
-        "size": text.size,
         "visible": text.visible,
         "pretty": text.pretty,
     }

@@ -61,15 +61,6 @@ def share(part: float, whole: float) -> str:
     return "< 0.1 %" if percent < 0.1 else f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"
 
 
-def size(number: float) -> str:
-    """A number of bytes."""
-    for unit in ("bytes", "kB", "MB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}"
-        number /= 1000
-    return f"{number:.1f} GB"
-
-
 def visible(text: object) -> Markup:
     """Text of an upstream or an agent: escaped, with every character shown that a reader would not see."""
     parts = []

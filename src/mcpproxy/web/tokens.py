@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import Route
@@ -66,7 +65,6 @@ def _page(request: Request, *, status: int = 200, **more: Any) -> Response:
         "created": None,
         "operations": OPERATIONS,
         "lifetimes": LIFETIMES,
-        "now": time.time(),
         "endpoint": f"{request.url.scheme}://{request.url.netloc}/mcp",
         "auth_required": desk.rooms.loaded().config.mcp_auth_required,
     }

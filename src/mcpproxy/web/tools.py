@@ -12,7 +12,7 @@ from starlette.routing import Route
 from mcpproxy.catalog.search.signature import first_sentence
 from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
 from mcpproxy.catalog.withheld import count_matching
-from mcpproxy.policy.annotations import call_with, effective_hints
+from mcpproxy.policy.annotations import effective_hints
 from mcpproxy.web import words
 from mcpproxy.web.desk import Desk, desk_of
 from mcpproxy.web.render import url
@@ -35,10 +35,8 @@ class ToolShown(Struct, frozen=True, kw_only=True):
     id: str
     server: str
     name: str
-    title: str
     about: str
     kind: words.Look
-    call_with: str
     stale: bool
     waits: words.Look | None = None
     """Why agents do not see it; None where they do."""
@@ -144,10 +142,8 @@ def shown(desk: Desk, tool: Tool, score: float | None = None, state: State | Non
         id=tool.id,
         server=tool.server,
         name=tool.name,
-        title=tool.title,
         about=first_sentence(tool.description or tool.title),
         kind=words.KINDS[hints.kind],
-        call_with=call_with(hints),
         stale=listing is not None and listing.stale,
         waits=words.WAITING[state] if state is not None else None,
         score=score,

@@ -34,7 +34,7 @@
   // News: one stream per visible page. A browser holds few connections to one host, so hidden pages let go of theirs.
 
   const MOST_ROWS = 200;
-  const state = { source: null, paused: false, waiting: 0, last: "" };
+  const state = { source: null, paused: false, last: "" };
 
   function tellLive(text, tone) {
     const place = $("#live");
@@ -53,10 +53,10 @@
     source.onopen = () => tellLive("Live", "good");
     source.onerror = () => {
       tellLive("Connection lost, trying again", "bad");
-      // The browser gives up after a refusal, such as that of a session that has ended.
+      // After a refusal the browser gives up by itself.
       if (source.readyState === EventSource.CLOSED) {
         hangUp();
-        setTimeout(listen, 5000);
+        comeBack();
       }
     };
     for (const name of ["servers", "calls", "log"]) {
@@ -66,6 +66,19 @@
       state.last = event.lastEventId || state.last;
       addRows(event.data);
     });
+  }
+
+  async function comeBack() {
+    try {
+      const answer = await fetch("/ui/nav", { redirect: "manual" });
+      if (answer.type === "opaqueredirect") {
+        tellLive("You are logged out. Load the page again.", "bad");
+        return;
+      }
+    } catch {
+      // Nobody answers; somebody may later.
+    }
+    setTimeout(listen, 5000);
   }
 
   function hangUp() {
