@@ -92,10 +92,9 @@ class Screen:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
-    def print(self, *parts: RenderableType) -> None:
-        """Print something of rich's."""
-        for part in parts:
-            self.console.print(part)
+    def print(self, part: RenderableType) -> None:
+        """Print something of rich's; long lines are left to the terminal, so that they can be copied whole."""
+        self.console.print(part, soft_wrap=True)
 
     def line(self, *parts: str | tuple[str, str]) -> None:
         """Print one line of harmless text; a part may come with a style."""

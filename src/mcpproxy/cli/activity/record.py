@@ -102,12 +102,8 @@ def _print_rest(screen: Screen, metadata: dict[str, Any]) -> None:
 
 def _print_json(screen: Screen, data: bytes) -> None:
     text = screen.highlighted(data)
-    if not screen.terminal:
-        screen.write("\n".join(f"  {line}" for line in text.plain.splitlines()))
-        return
-    from rich.padding import Padding
-
-    screen.print(Padding(text, (0, 0, 0, 2)))
+    for line in text.split("\n"):
+        screen.print(text.blank_copy("  ").append_text(line))
 
 
 def _title(screen: Screen, text: str) -> None:

@@ -145,7 +145,7 @@ class _Printer:
             text = clean(cell.text if cell.shown is None else cell.shown)
             line.append(set_cell_size(text, fixed.get(column.name, max(room, 8))) + "  ", cell.style)
         line.rstrip()
-        self._screen.print(line)
+        self._screen.console.print(line)
 
     def _flush(self) -> None:
         import sys

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
+from mcpproxy.cli import looks
 from mcpproxy.cli.clean import clean
 
 if TYPE_CHECKING:
     from mcpproxy.cli.screen import Screen
 
 
+_WIDTH: Final = 24
 _PATIENCE: Final = 0.7
 """Seconds before a call is worth a bar."""
 
@@ -33,13 +35,12 @@ def progress_bar(screen: Screen, title: str) -> Iterator[Callable[[bytes], None]
     if not sys.stderr.isatty() or screen.output != "table":
         yield None
         return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (
         SpinnerColumn(),
+        TextColumn("{task.fields[share]}", style="green", markup=False),
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[share]}", markup=False),
         TimeElapsedColumn(),
     )
     bar = Progress(*columns, console=screen.remarks, transient=True)
@@ -53,10 +54,10 @@ def progress_bar(screen: Screen, title: str) -> Iterator[Callable[[bytes], None]
             report = msgspec.json.decode(data, type=_Report)
         except (msgspec.MsgspecError, RecursionError):
             return
-        total = report.total if report.total and report.total > 0 else None
-        share = f"{min(report.progress / total, 1):.0%}" if total else ""
+        share = min(report.progress / report.total, 1) if report.total and report.total > 0 else None
+        drawn = f"{looks.bar(share, _WIDTH):<{_WIDTH}} {share:4.0%}" if share is not None else ""
         text = f"{title}  {report.message}" if report.message else title
-        bar.update(task, completed=report.progress, total=total, share=share, description=clean(text)[:200])
+        bar.update(task, share=drawn, description=clean(text)[:200])
         bar.start()
 
     soon.start()
