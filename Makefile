@@ -55,8 +55,9 @@ lint: $(VENV)/.installed-dev
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
+# Real processes, browsers and databases run side by side here: what fails in the crowd is asked once more, alone.
 pytest: $(VENV)/.installed-dev .node/.installed $(CHROMIUM)
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup || $(BIN)/pytest --last-failed --last-failed-no-failures none
 
 # Pin every dependency again (needs uv on the PATH or in the environment).
 lock: $(VENV)/.installed-dev
