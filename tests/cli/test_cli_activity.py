@@ -151,7 +151,7 @@ def test_colours_stay_away_where_no_color_is_set(log: Home) -> None:
         (("--tool", "github:tool_7"), 1),
         (("--tool", "tool_7", "--server", "github"), 1),
         (("--request-id", "request-2"), 2),
-        (("--since", "210s"), 3),
+        (("--since", "100m"), 40),
         (("--until", "90m"), 1),
         (("-q", "marked"), 2),
     ],
