@@ -168,8 +168,8 @@ def test_nothing_to_save_is_said_so(daemon: Home) -> None:
     assert "no image, sound or file" in result.stderr
 
 
-def test_progress_is_a_bar_on_a_terminal(alone: Home) -> None:
-    with alone.terminal("call", "tool-read", "echo:slow", "steps=4", "pause=0.2") as terminal:
+def test_progress_is_a_bar_on_a_terminal(home: Home) -> None:
+    with home.terminal("call", "tool-read", "echo:slow", "steps=4", "pause=0.2") as terminal:
         terminal.until("on it")
         terminal.until("100%")
         assert terminal.end() == 0

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from msgspec import Meta, Raw, field, structs
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcpproxy.agent.descriptions import REMOVED_CALL_TOOL
 from mcpproxy.agent.tools import describe
-from mcpproxy.api.envelope import ApiError, Failure, Ok, bad_field, raw_ok
+from mcpproxy.api.envelope import ApiError, Failure, Ok, bad_field, failure_body, raw_ok
 from mcpproxy.api.schema import json_body
 from mcpproxy.api.services import RequestId, Rooms, caller, identity
 from mcpproxy.asgi import Gone
@@ -41,6 +43,9 @@ _STATUS: dict[Code, int] = {
     "RECORD_FAILED": 503,
 }
 """Every other refusal is one of policy: 403."""
+
+_EVENTS = "text/event-stream"
+_MOST_REPORTS = 100
 
 CallWith = Literal["call_tool_read", "call_tool_write", "call_tool_destructive"]
 
@@ -170,7 +175,10 @@ _EXAMPLE = {
     },
 )
 async def call_tool(request: Request, rooms: Rooms, named: RequestId) -> Response:
-    """Call a tool. Checked and recorded exactly like an agent's call."""
+    """Call a tool. Checked and recorded exactly like an agent's call.
+
+    With `Accept: text/event-stream` the answer is a stream: `progress` events, then one `result` or `error`.
+    """
     try:
         body = msgspec.json.decode(await request.body(), type=CallRequest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -186,10 +194,47 @@ async def call_tool(request: Request, rooms: Rooms, named: RequestId) -> Respons
         # Texts are cut to spare a model's context, and the rest is read by a tool that is not to be had here.
         config=structs.replace(rooms.loaded().config, tool_response_limit=0),
     )
+    if _EVENTS in request.headers.get("accept", ""):
+        # Nobody else waits for this stream, so it takes no turn: the call itself has its bounds.
+        return StreamingResponse(_as_it_goes(request, rooms.pipeline, call), media_type=_EVENTS)
     reply = await _unless_gone(request, rooms.pipeline, call)
     if reply.refusal is not None:
         raise _refused(reply.refusal)
     return raw_ok(request, reply.result)
+
+
+async def _as_it_goes(request: Request, pipeline: Pipeline, call: Call) -> AsyncGenerator[bytes, None]:
+    """A call as events: `progress` as the upstream reports it, then `result` or `error` with the envelope."""
+    reports: asyncio.Queue[bytes] = asyncio.Queue(_MOST_REPORTS)
+
+    def report(progress: bytes) -> None:
+        with contextlib.suppress(asyncio.QueueFull):  # whoever reads slowly misses some, not the last
+            reports.put_nowait(progress)
+
+    call.on_progress = report
+    running = asyncio.create_task(pipeline.run(call))
+    try:
+        while not running.done() or not reports.empty():
+            getting = asyncio.create_task(reports.get())
+            await asyncio.wait({running, getting}, return_when=asyncio.FIRST_COMPLETED)
+            if getting.done():
+                yield _event(b"progress", getting.result())
+            else:
+                getting.cancel()
+                await asyncio.wait({getting})
+        reply = running.result()
+        if reply.refusal is not None:
+            yield _event(b"error", failure_body(_refused(reply.refusal), call.request_id))
+        else:
+            yield _event(b"result", bytes(raw_ok(request, reply.result).body))
+    finally:  # the client may have left, which cancels the call
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def _event(kind: bytes, data: bytes) -> bytes:
+    lines = b"".join(b"data: %s\n" % line for line in data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"))
+    return b"event: %s\n%s\n" % (kind, lines)
 
 
 def _not_a_call(error: Exception) -> ApiError:
