@@ -30,6 +30,8 @@ class House:
         self.catalog = catalog
         self.states: list[tuple[str, State, str]] = []
         self.listings: list[Listing] = []
+        self.outages: list[tuple[str, list[str], bool]] = []
+        """Which servers went away; their tools in the catalog then, and whether those were stale."""
         self.logins: dict[str, Login] = {}
         self.missing: set[str] = set()
         """Servers whose secrets cannot be found."""
@@ -100,6 +102,11 @@ async def house(
             built.listings.append(listing)
             await catalog.put(listing)
 
+        def on_away(server: str) -> None:
+            catalog.mark_stale(server)
+            known = catalog.snapshot.listings.get(server)
+            built.outages.append((server, built.tools(server), known is not None and known.stale))
+
         async def expand(server: Server) -> Server:
             if server.name in built.missing:
                 raise CannotConnect("the secret ${env:NOT_THERE} is not set")
@@ -112,7 +119,7 @@ async def house(
             slots=asyncio.Semaphore(slots),
             login=lambda server: built.logins.get(server.name),
             on_listing=on_listing,
-            on_away=catalog.mark_stale,
+            on_away=on_away,
             on_state=lambda upstream, before: built.states.append((upstream.name, upstream.state, upstream.reason)),
         )
         built = House(Pool(around, folder, lambda text: text.replace("hunter2", "***")), catalog)

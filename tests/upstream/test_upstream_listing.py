@@ -177,8 +177,8 @@ def test_the_last_known_list_survives_an_outage_marked_stale() -> None:
             await home.ready()
             assert not home.stale("a")
             os.kill(home.pid("a"), signal.SIGKILL)
-            await until(lambda: home.stale("a"))
-            assert home.tools("a") == ["echo"]
+            await until(lambda: home.outages)
+            assert home.outages == [("a", ["echo"], True)]
             await home.state("a", State.READY)
             assert not home.stale("a")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -53,9 +54,22 @@ class Desk:
             "config_error": self._config_error(),
             "waiting": len(self.decisions()) if session is not None else 0,
             "live": url("/ui/live"),
+            "signs": self.signs(context.get("watched", "")) if session is not None else {},
             "problem": None,
         }
         return html(template, frame | context, status)
+
+    def signs(self, watched: str = "") -> dict[str, str]:
+        """What tells that a page shows an earlier state: of the servers, and of one server's log."""
+        house = self.rooms.house
+        upstream = house.pool.get(watched) if watched else None
+        servers = (
+            tuple((server.name, server.state, server.reason) for server in house.pool),
+            len(house.catalog.snapshot.tools),
+            tuple(one.hash + one.state for one in house.catalog.snapshot.waiting.values()),
+            self.rooms.config_error(),
+        )
+        return {"servers": _digest(repr(servers)), "log": _digest("\n".join(upstream.log.lines)) if upstream else ""}
 
     def decisions(self) -> list[Decision]:
         """What waits for the operator."""
@@ -71,6 +85,10 @@ class Desk:
     def _config_error(self) -> str | None:
         error = self.rooms.config_error()
         return self.rooms.house.mask(error) if error is not None else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def desk_of(request: Request) -> Desk:

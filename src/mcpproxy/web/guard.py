@@ -86,6 +86,9 @@ class Guard:
 
 async def _to_login(scope: Scope, headers: Headers, send: Send) -> None:
     """Send a browser to the login page, and from there back to where it wanted to go."""
+    if headers.raw(b"accept") == b"text/event-stream":  # a stream cannot go there; so it ends without being retried
+        await respond(send, 204, b"")
+        return
     wanted = scope["path"]
     if scope["query_string"]:
         wanted += "?" + scope["query_string"].decode("latin-1")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import re
 from collections import deque
@@ -87,7 +86,7 @@ async def _stream(
     news = _News()
     reading = asyncio.create_task(_read(desk, news, wanted, after))
     watched = request.query_params.get("log", "")
-    seen = _signs(desk, watched)
+    seen = {**desk.signs(watched), **_shown(request)}
     loop = asyncio.get_running_loop()
     told_calls = spoke = loop.time()
     yield _RETRY
@@ -95,8 +94,8 @@ async def _stream(
         while not desk.rooms.stopping.is_set() and not reading.done() and _is_welcome(request, desk):
             await asyncio.sleep(LOOK_SECONDS)
             events = []
-            signs = _signs(desk, watched)
-            events += [_event(name) for name in signs if signs[name] != seen[name]]
+            signs = desk.signs(watched)
+            events += [_event(name, [signs[name]]) for name in signs if signs[name] != seen[name]]
             seen = signs
             if news.rows:
                 events.append(_rows(desk, news))
@@ -123,19 +122,9 @@ async def _read(desk: Desk, news: _News, wanted: Filter | None, after: str | Non
         log.warning("a page is no longer kept up to date, since the log cannot be read: %s", error)
 
 
-def _signs(desk: Desk, watched: str) -> dict[str, object]:
-    """What tells that something else has changed than the log of activity."""
-    pool = desk.rooms.house.pool
-    upstream = pool.get(watched) if watched else None
-    return {
-        "servers": (
-            tuple((server.name, server.state, server.reason) for server in pool),
-            len(desk.rooms.house.catalog.snapshot.tools),
-            tuple(one.hash + one.state for one in desk.rooms.house.catalog.snapshot.waiting.values()),
-            desk.rooms.config_error(),
-        ),
-        "log": hashlib.sha256("\n".join(upstream.log.lines).encode(errors="replace")).digest() if upstream else b"",
-    }
+def _shown(request: Request) -> dict[str, str]:
+    """The signs of what the page already shows: it was drawn before its stream began."""
+    return {name: sign for name in ("servers", "log") if (sign := request.query_params.get(f"seen_{name}"))}
 
 
 def _rows(desk: Desk, news: _News) -> bytes:

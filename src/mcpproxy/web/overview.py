@@ -32,11 +32,11 @@ async def show(request: Request) -> Response:
     """The three answers."""
     desk = desk_of(request)
     rooms = desk.rooms
-    servers = list(rooms.house.pool)
     await desk.schemas.look(rooms.house.catalog.snapshot)
     pace, slow, recent = await asyncio.gather(desk.pace.get(), desk.slowest.get(), asyncio.to_thread(_recent, desk))
+    foreign = [] if list(rooms.house.pool) else await asyncio.to_thread(files_of, Path.home())
+    servers = list(rooms.house.pool)
     states = Counter(upstream.state for upstream in servers)
-    foreign = [] if servers else await asyncio.to_thread(files_of, Path.home())
     return desk.page(
         request,
         "overview.html",

@@ -120,6 +120,7 @@ def _page(request: Request, upstream: Upstream, *, status: int = 200, **more: An
         "more_tools": max(0, len(tools) - _TOOLS),
         "log": [_line(line) for line in upstream.log.lines[-LOG_LINES:]],
         "live": url("/ui/live", log=upstream.name),
+        "watched": upstream.name,
         "login_url": None,
     }
     return desk.page(request, "server.html", status=status, **context | more)

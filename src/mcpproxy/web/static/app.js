@@ -47,7 +47,11 @@
     const address = document.body.dataset.live;
     if (!address || state.source || document.hidden || state.paused) return;
     const url = new URL(address, location.href);
+    const seen = document.body.dataset;
     if (state.last) url.searchParams.set("after", state.last);
+    // What the page shows is older than its stream: it says which state that was, and hears at once of a later one.
+    if (seen.seenServers) url.searchParams.set("seen_servers", seen.seenServers);
+    if (seen.seenLog) url.searchParams.set("seen_log", seen.seenLog);
     const source = new EventSource(url);
     state.source = source;
     source.onopen = () => tellLive("Live", "good");
@@ -60,7 +64,11 @@
       }
     };
     for (const name of ["servers", "calls", "log"]) {
-      source.addEventListener(name, () => window.htmx && htmx.trigger(document.body, `live:${name}`));
+      source.addEventListener(name, (event) => {
+        if (name === "servers") seen.seenServers = event.data;
+        if (name === "log") seen.seenLog = event.data;
+        if (window.htmx) htmx.trigger(document.body, `live:${name}`);
+      });
     }
     source.addEventListener("rows", (event) => {
       state.last = event.lastEventId || state.last;
