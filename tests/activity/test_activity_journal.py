@@ -223,6 +223,7 @@ async def test_nobody_waits_for_ever_if_the_writer_ends(
     running: Running, call: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running() as journal:
+        monkeypatch.setattr(journal._writer, "serve_now", lambda _batch: False)
         monkeypatch.setattr(journal._writer, "_serve", lambda _batch: 1 / 0)
         monkeypatch.setattr("mcpproxy.activity.writer.MOST_JOBS_PER_COMMIT", 1)
         results = await asyncio.gather(

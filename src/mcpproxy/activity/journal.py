@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -56,12 +56,15 @@ class Journal:
     ) -> None:
         self._writer = Writer(storage, data_dir, settings, mask, self._answer)
         self._settings = settings
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._due: list[Job] = []
+        """What was handed over in this turn of the event loop; it is committed together."""
         self._listeners: list[Callable[[], None]] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = self._written = self._lost = 0
         self._failure: str | None = None
+        self._dead: RecordFailed | None = None
 
     async def start(self) -> None:
         """Begin this process's chain; what earlier ones left open goes on record as interrupted."""
@@ -135,9 +138,30 @@ class Journal:
         assert self._loop is not None
         job.future = self._loop.create_future()
         self._waiting += 1
-        self._jobs.put(job)
+        self._due.append(job)
+        if len(self._due) == 1:
+            self._loop.call_soon(self._flush)
         # A caller that is cancelled here does not take its record along: the writer has it.
         await job.future
+
+    def _flush(self) -> None:
+        """Commit what is due here and now where that costs less than the way to the writer's thread and back."""
+        batch, self._due = self._due, []
+        if self._dead is not None:
+            self._resolve(batch, self._dead)
+            return
+        try:
+            done = self._writer.serve_now(batch)
+        except Exception as error:
+            self._resolve(batch, error)
+            return
+        if done:
+            if self._writer.asleep:
+                self._jobs.put(None)
+            self._resolve(batch, None)
+        else:
+            for job in batch:
+                self._jobs.put(job)
 
     def _serve(self) -> None:
         """The writer's thread. Should it ever end on its own, those who wait must not wait for ever."""
@@ -145,18 +169,25 @@ class Journal:
             self._writer.run(self._jobs)
         except BaseException as error:
             log.exception("the activity writer ended")
-            self._thread = None
-            waiting = self._writer.in_hand
-            while not self._jobs.empty():
-                waiting.append(self._jobs.get())
-            self._answer(waiting, RecordFailed(f"{_CLOSED} {error}"))
+            self._thread, self._dead = None, RecordFailed(f"{_CLOSED} {error}")
+            self._answer([job for job in self._writer.in_hand if job is not None], self._dead)
+            self._loop_soon(self._give_up)
+
+    def _give_up(self) -> None:
+        while not self._jobs.empty():
+            job = self._jobs.get()
+            if job is not None:
+                self._resolve([job], self._dead)
 
     def _answer(self, batch: list[Job], error: Exception | None) -> None:
+        self._loop_soon(self._resolve, batch, error)
+
+    def _loop_soon(self, act: Callable[..., None], *given: Any) -> None:
         assert self._loop is not None
         try:
-            self._loop.call_soon_threadsafe(self._resolve, batch, error)
+            self._loop.call_soon_threadsafe(act, *given)
         except RuntimeError:
-            log.debug("the event loop ended before %d jobs were acknowledged", len(batch))
+            log.debug("the event loop ended before everything was acknowledged")
 
     def _resolve(self, batch: list[Job], error: Exception | None) -> None:
         self._waiting -= len(batch)

@@ -7,6 +7,7 @@ own cursor here, on a connection of the engine's pool.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
@@ -33,6 +34,8 @@ COLUMNS: Final = tuple(column.name for column in activity.columns if column.name
 
 # 21 values each, and PostgreSQL takes 65,535 of them.
 _MOST_ROWS_PER_STATEMENT: Final = 64
+# A checkpoint syncs the disk: at 32 MB it is seldom, and pages written often in between go out once.
+_MOST_WAL_BYTES: Final = 32 * 1024 * 1024
 # Any number, as long as every replica takes the same one.
 _ORDER_LOCK: Final = 0x6D63_7071
 _INDEXED: Final = tuple(column.name for column in activity_index.columns)
@@ -58,16 +61,20 @@ _COUNT: Final = (
     "FROM activity WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4, 5 "
     f"ON CONFLICT ({', '.join(COUNTED)}) DO UPDATE SET count = activity_counts.count + excluded.count"
 )
+# Grouped once before it is taken apart by span and dimension: rows that agree in everything are most of them.
 _TALLY: Final = (
-    "INSERT INTO activity_tallies (span, bucket, dimension, value, count) "  # noqa: S608
-    "SELECT span, bucket, dimension, value, {sign}COUNT(*) FROM ("
-    "SELECT span, timestamp / span AS bucket, dimension, CASE dimension WHEN 'type' THEN type "
+    f"WITH parts AS (SELECT timestamp / {HOUR} AS hour, type, status, intent_type, server_name, tool_name, "  # noqa: S608
+    "COUNT(*) AS count FROM activity WHERE seq > ? AND seq <= ? GROUP BY 1, 2, 3, 4, 5, 6) "
+    "INSERT INTO activity_tallies (span, bucket, dimension, value, count) "
+    "SELECT span, bucket, dimension, value, {sign}SUM(count) FROM ("
+    f"SELECT span, hour / (span / {HOUR}) AS bucket, dimension, CASE dimension WHEN 'type' THEN type "
     "WHEN 'status' THEN status WHEN 'intent' THEN intent_type WHEN 'server' THEN server_name "
-    "ELSE CASE type WHEN 'tool_call' THEN COALESCE(server_name, '') || ':' || tool_name END END AS value FROM activity "
+    "ELSE CASE type WHEN 'tool_call' THEN COALESCE(server_name, '') || ':' || tool_name END END AS value, count "
+    "FROM parts "
     f"CROSS JOIN (SELECT {HOUR} AS span UNION ALL SELECT {DAY}) AS spans "
     "CROSS JOIN (SELECT 'type' AS dimension UNION ALL SELECT 'status' UNION ALL SELECT 'intent' "
-    "UNION ALL SELECT 'server' UNION ALL SELECT 'tool') AS dimensions "
-    "WHERE seq > ? AND seq <= ?) AS parts WHERE value IS NOT NULL GROUP BY 1, 2, 3, 4 "
+    "UNION ALL SELECT 'server' UNION ALL SELECT 'tool') AS dimensions) AS taken_apart "
+    "WHERE value IS NOT NULL GROUP BY 1, 2, 3, 4 "
     "ON CONFLICT (span, bucket, dimension, value) DO UPDATE SET count = activity_tallies.count + excluded.count"
 )
 _FIND_TEXT: Final = (
@@ -150,6 +157,8 @@ class Ledger:
         self._connection: Any = None
         self._durability: Durability | None = None
         self._inode = 0
+        self._patience = self._full_patience = 0
+        """For how many milliseconds another process's transaction is waited for, now and where there is time."""
 
     @property
     def connection(self) -> Any:
@@ -166,6 +175,9 @@ class Ledger:
             self._connection = self._pooled.driver_connection
             self._durability = None
             if self._sqlite:
+                self._patience = self._full_patience = self.execute("PRAGMA busy_timeout").fetchone()[0]
+                # A commit may be made in the event loop, which must not wait for the disk: `checkpoint` is for that.
+                self._connection.execute("PRAGMA wal_autocheckpoint=0")
                 self._inode = _inode(self._storage.location)
             else:
                 # A replica that freezes inside a transaction must not stop the others.
@@ -196,9 +208,38 @@ class Ledger:
             self._pooled.close()
         self._pooled = self._connection = None
 
+    def is_quick(self, settings: Activity) -> bool:
+        """Whether a commit now writes to a file that is open, and waits for no disk and no network."""
+        return (
+            self._sqlite
+            and self._connection is not None
+            and settings.durability == self._durability == "process"
+            and _inode(self._storage.location) == self._inode
+        )
+
+    def begin_at_once(self) -> bool:
+        """Begin a transaction, unless another process has one."""
+        self._wait_for_others(0)
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
+    def checkpoint(self) -> None:
+        """Move what has gathered beside SQLite's file into it, between transactions and when it is worth it."""
+        if self._sqlite and os.stat(f"{self._storage.location}-wal").st_size > _MOST_WAL_BYTES:  # noqa: PTH116
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _wait_for_others(self, milliseconds: int) -> None:
+        if milliseconds != self._patience:
+            self._connection.execute(f"PRAGMA busy_timeout={milliseconds}")
+            self._patience = milliseconds
+
     def begin(self) -> None:
         """Begin a transaction, after every earlier one and before every later: rows are numbered as they commit."""
         if self._sqlite:
+            self._wait_for_others(self._full_patience)
             self._connection.execute("BEGIN IMMEDIATE")
         else:
             self.execute("SELECT pg_advisory_xact_lock(?)", (_ORDER_LOCK,))

@@ -19,6 +19,7 @@ _MARGIN_BYTES: Final = 8192
 _LONGEST_NAME: Final = 256
 _LONGEST_ERROR: Final = 8192
 _LARGEST_METADATA: Final = 262_144
+_json: Final = msgspec.json.Decoder(Raw)
 
 
 class Kept(Struct, frozen=True):
@@ -35,26 +36,22 @@ class Kept(Struct, frozen=True):
 def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, mask: Mask) -> Kept:
     """What is kept of a record at this place of the chain."""
     arguments, response = _text(record.arguments, max_payload_bytes), _text(record.response, max_payload_bytes)
-    metadata, error_message = _metadata(record.metadata), record.error_message
+    about, metadata, error_message = record.metadata, _metadata(record.metadata), record.error_message
     names = (record.server_name, record.tool_name, record.request_id, record.session_id, record.client_name)
     # One look at everything instead of one at each: nearly every record is plain and has no secret in it.
     named = " ".join([text for text in names if text])
     everything = f"{named} {error_message} {arguments} {response} {metadata}"
-    if (
-        (masked := mask(everything)) != everything
-        or not masked.isascii()
-        or len(named) > _LONGEST_NAME
-        or "\0" in named
-    ):
+    if not everything.isascii() or len(named) > _LONGEST_NAME or "\0" in named or mask(everything) != everything:
         names = tuple([text and name(mask(text)) for text in names])  # type: ignore[assignment]
         error_message = error_message and _error(error_message, mask)
         arguments, response, metadata = mask(arguments), mask(response), _still_json(metadata, mask(metadata))
+        about = decoded(metadata)
     elif error_message:
         error_message = _error(error_message, str)
     kept_arguments = _payload(record.arguments, arguments, max_payload_bytes)
     kept_response = _payload(record.response, response, max_payload_bytes)
     server_name, tool_name, request_id, session_id, client_name = names
-    intent_type, reason = _intent(metadata)
+    intent_type, reason = _intent(about)
     return Kept(
         Linked(
             id=record.id,
@@ -92,16 +89,13 @@ def keep(linked: Linked) -> Kept:
 
 def derived(linked: Linked) -> tuple[str | None, str]:
     """What is worked out of a stored record to find it by: the intent's operation type, and the words of its text."""
-    intent_type, reason = _intent(bytes(linked.metadata).decode())
+    intent_type, reason = _intent(decoded(linked.metadata))
     return intent_type, searchable(linked.tool_name, linked.error_message, reason)
 
 
-def _intent(metadata: str) -> tuple[str | None, str | None]:
+def _intent(metadata: Any) -> tuple[str | None, str | None]:
     """The operation type and the reason of a call's intent."""
-    if '"intent"' not in metadata:
-        return None, None
-    found = decoded(metadata)
-    intent = found.get("intent") if isinstance(found, dict) else None
+    intent = metadata.get("intent") if isinstance(metadata, dict) else None
     if not isinstance(intent, dict):
         return None, None
     operation, reason = intent.get("operation_type"), intent.get("reason")
@@ -130,6 +124,8 @@ def _error(text: str, mask: Mask) -> str:
 
 def _text(raw: Raw, limit: int) -> str:
     """As much of a payload as may be kept, and a little more."""
+    if raw is NOTHING:
+        return "null"
     view = memoryview(raw)
     return str(view if len(view) <= limit else view[: limit + _MARGIN_BYTES], "utf-8", "replace")
 
@@ -156,7 +152,7 @@ def _raw(text: str | None) -> Raw:
 
 def _is_json(text: str) -> bool:
     try:
-        msgspec.json.decode(text, type=Raw)
+        _json.decode(text)
     except RecursionError:
         return False
     except DecodeError:

@@ -17,6 +17,8 @@ _MOST_QUERY_WORDS: Final = 20
 
 def searchable(tool: str | None, *texts: str | None) -> str:
     """The words of a record, lower-cased, each once, between single spaces."""
+    if not any(texts):
+        return _joined_tool_words(tool) if tool else ""
     found = dict.fromkeys(_tool_words(tool)) if tool else {}
     for text in texts:
         if text:
@@ -28,6 +30,11 @@ def searchable(tool: str | None, *texts: str | None) -> str:
 def _tool_words(tool: str) -> list[str]:
     """The parts of a camel-case name are words too, beside the whole."""
     return _words(_HUMP.sub(" ", tool)) + _words(tool)
+
+
+@lru_cache(4096)
+def _joined_tool_words(tool: str) -> str:
+    return " ".join(dict.fromkeys(_tool_words(tool)))
 
 
 def _words(text: str) -> list[str]:

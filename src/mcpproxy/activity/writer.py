@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,11 +30,15 @@ MOST_JOBS_PER_COMMIT: Final = 256
 # Long enough that a caller in a tight loop seldom waits behind the digest, short beside a person's patience.
 QUIET_SECONDS: Final = 0.05
 MOST_UNDIGESTED: Final = 2000
-DIGEST_ROWS: Final = 256
-QUIET_DIGEST_ROWS: Final = 1024
+DIGEST_ROWS: Final = 1024
+"""Calls wait meanwhile, for some milliseconds; smaller pieces would take half as long again in all."""
 MOST_UNSIGNED: Final = 1000
 UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
+BEHIND_SECONDS: Final = 0.005
+SLOW_SECONDS: Final = 0.005
+"""A commit that took longer shows a busy disk: for a while the event loop leaves commits to the thread."""
+SLOW_PAUSE_SECONDS: Final = 1.0
 SAY_SECONDS: Final = 600.0
 
 
@@ -62,7 +68,10 @@ class _State(Struct, frozen=True):
 
 
 class Writer:
-    """One chain, from the start of this process to its stop. Everything here runs in the writer's thread."""
+    """One chain, from the start of this process to its stop.
+
+    Everything here runs in the writer's thread, but for `serve_now`; whoever has the turn is alone here.
+    """
 
     def __init__(
         self, storage: Storage, data_dir: Path, settings: Callable[[], Activity], mask: Mask, answer: Answer
@@ -71,7 +80,11 @@ class Writer:
         self.signer = Signer.load(data_dir)
         self.lease: Lease = FileLease(data_dir) if storage.dialect == "sqlite" else SessionLease()
         self.name = ""
-        self.in_hand: list[Job] = []
+        self.in_hand: list[Job | None] = []
+        self.asleep = False
+        """The thread waits for a word, not for a time."""
+        self._turn = threading.Lock()
+        self._busy_at = self._quick_from = 0.0
         self._storage = storage
         self._settings = settings
         self._mask = mask
@@ -90,27 +103,50 @@ class Writer:
         """Begin a chain, and put on record what earlier runs left open."""
         self._in_transaction(lambda: None)
 
-    def run(self, jobs: SimpleQueue[Job]) -> None:
-        """Serve jobs until the last one."""
+    def run(self, jobs: SimpleQueue[Job | None]) -> None:
+        """Serve jobs until the last one; None only says that there is something to keep in order."""
         while True:
+            self.in_hand = []
+            with contextlib.suppress(Empty):
+                self.in_hand.append(jobs.get(timeout=self._patience()))
+            while len(self.in_hand) < MOST_JOBS_PER_COMMIT and not jobs.empty():
+                self.in_hand.append(jobs.get())
+            batch = [job for job in self.in_hand if job is not None]
+            with self._turn:
+                for part in _apart(batch):
+                    self._serve(part)
+                if batch and batch[-1].last:
+                    self.ledger.drop()
+                    self.lease.release()
+                    return
+                self._keep_house()
+
+    def serve_now(self, batch: list[Job]) -> bool:
+        """Commit records in the event loop, unless the thread has the turn or something may have to be waited for.
+
+        A commit takes less time than waking a thread and being woken by it. Raises where a commit failed; what failed
+        before that is left to the thread, which finds out whose fault it is.
+        """
+        began = time.monotonic()
+        if began < self._quick_from or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if any(job.task is not None or job.last for job in batch):
+                return False
+            if not self.ledger.is_quick(self._settings()) or not self.ledger.begin_at_once():
+                return False
             try:
-                job = jobs.get(timeout=self._patience())
-            except Empty:
-                self._keep_house(QUIET_DIGEST_ROWS, quiet=True)
-                continue
-            batch = self.in_hand = [job]
-            while len(batch) < MOST_JOBS_PER_COMMIT and not jobs.empty():
-                batch.append(jobs.get())
-            for part in _apart(batch):
-                self._serve(part)
-            if batch[-1].last:
-                self.ledger.drop()
-                self.lease.release()
-                return
-            if self._state.undigested >= MOST_UNDIGESTED:
-                # In small pieces, since calls wait meanwhile; in larger ones where those do not keep up.
-                behind = self._state.undigested >= 2 * MOST_UNDIGESTED
-                self._keep_house(QUIET_DIGEST_ROWS if behind else DIGEST_ROWS, quiet=False)
+                self._commit(lambda: self._write(batch))
+            except Exception as error:
+                if self.ledger.connection is not None:
+                    return False
+                raise self._storage.explain(error) from error
+            self._busy_at = time.monotonic()
+            if self._busy_at - began > SLOW_SECONDS:
+                self._quick_from = self._busy_at + SLOW_PAUSE_SECONDS
+            return True
+        finally:
+            self._turn.release()
 
     def append(self, records: list[Record]) -> None:
         """Add records to the chain, inside a transaction."""
@@ -138,6 +174,7 @@ class Writer:
     # One transaction
 
     def _serve(self, batch: list[Job]) -> None:
+        self._busy_at = time.monotonic()
         try:
             self._in_transaction(lambda: self._do(batch))
         except Exception as error:
@@ -244,30 +281,42 @@ class Writer:
 
     def _finish(self) -> None:
         self._interrupt_open_calls(self.name)
-        self.ledger.digest(QUIET_DIGEST_ROWS)
+        self.ledger.digest(DIGEST_ROWS)
         self._sign("end")
         self.ledger.withdraw(self.name, "head")
 
     # Between transactions
 
     def _patience(self) -> float | None:
-        if not self._state.undigested and not self._state.unsigned:
+        """How long the thread waits for a job before it looks whether there is something to keep in order."""
+        self.asleep = True  # before the look: what comes after it must wake the thread
+        if not self._is_untidy():
             return None
-        return max(QUIET_SECONDS, self._retry_at - time.monotonic())
+        self.asleep = False
+        due = BEHIND_SECONDS if self._state.undigested >= MOST_UNDIGESTED else QUIET_SECONDS
+        return max(due, self._retry_at - time.monotonic())
 
-    def _keep_house(self, rows: int, *, quiet: bool) -> None:
-        if time.monotonic() < self._retry_at:
+    def _is_untidy(self) -> bool:
+        return bool(self._state.undigested or self._state.unsigned)
+
+    def _keep_house(self) -> None:
+        """Put in order what the commits left, in a quiet moment or when it has become much."""
+        moment = time.monotonic()
+        quiet = moment - self._busy_at >= QUIET_SECONDS
+        due = self._state.undigested >= MOST_UNDIGESTED or (quiet and self._is_untidy())
+        if moment < self._retry_at or not due:
             return
         try:
-            self._in_transaction(lambda: self._digest_and_sign(rows, quiet=quiet))
+            self._in_transaction(lambda: self._digest_and_sign(quiet=quiet))
+            self.ledger.checkpoint()
         except Exception as error:  # what must not fail on this is served by _serve; here it is only put off
             log.warning("the activity log cannot be kept in order: %s", error)
             self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _digest_and_sign(self, rows: int, *, quiet: bool) -> None:
-        done = self.ledger.digest(rows)
+    def _digest_and_sign(self, *, quiet: bool) -> None:
+        done = self.ledger.digest(DIGEST_ROWS)
         state = self._state
-        left = max(state.undigested - done, 1) if done == rows else 0
+        left = max(state.undigested - done, 1) if done == DIGEST_ROWS else 0
         self._state = _State(state.tail, left, state.unsigned, state.head)
         if state.unsigned and (quiet or self._signature_is_due()):
             self._sign("head")

@@ -1,0 +1,115 @@
+"""Where a record is committed: in the event loop while that is quick, in the writer's thread otherwise."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
+from pathlib import Path
+
+import pytest
+from tests.support.children import until
+
+from mcpproxy.activity import ledger, writer
+from mcpproxy.activity.chain import public_key_in
+from mcpproxy.activity.journal import Journal
+from mcpproxy.activity.record import Record
+from mcpproxy.activity.verify import verify
+from mcpproxy.config.models import Activity
+from mcpproxy.storage.engine import Storage
+
+Running = Callable[..., AbstractAsyncContextManager[Journal]]
+Make = Callable[..., Record]
+SQLITE = pytest.mark.parametrize("setting", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The threads in which records were committed."""
+    seen: list[str] = []
+    write = writer.Writer._write
+
+    def noted(self: writer.Writer, batch: list[writer.Job]) -> None:
+        seen.append(threading.current_thread().name)
+        write(self, batch)
+
+    monkeypatch.setattr(writer.Writer, "_write", noted)
+    return seen
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_a_quick_commit_is_made_in_the_event_loop(
+    running: Running, call: Make, places: list[str], storage: Storage, data_dir: Path
+) -> None:
+    async with running() as journal:
+        await asyncio.gather(*(journal.write(call()) for _ in range(20)))
+        await journal.open_call(record := call())
+        await journal.close_call(record)
+    assert places == ["MainThread"] * 3
+    report = verify(storage, public_key_in(data_dir))
+    assert report.ok and [chain.records for chain in report.chains] == [21]
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_a_commit_that_waits_for_the_disk_is_made_in_the_thread(
+    running: Running, call: Make, places: list[str]
+) -> None:
+    async with running(lambda: Activity(durability="power")) as journal:
+        await journal.write(call())
+    assert places == ["activity-writer"]
+
+
+@pytest.mark.parametrize("setting", ["postgresql"], indirect=True)
+@pytest.mark.anyio
+async def test_a_commit_that_waits_for_the_network_is_made_in_the_thread(
+    running: Running, call: Make, places: list[str]
+) -> None:
+    async with running() as journal:
+        await journal.write(call())
+    assert places == ["activity-writer"]
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_the_loop_goes_on_while_another_process_writes(
+    running: Running, call: Make, places: list[str], storage: Storage
+) -> None:
+    async with running() as journal:
+        with closing(sqlite3.connect(storage.location, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            writing = asyncio.create_task(journal.write(call()))
+            for _ in range(20):
+                await asyncio.sleep(0.005)
+            assert not writing.done()
+            other.execute("ROLLBACK")
+        await writing
+    assert places == ["activity-writer"]
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_after_a_slow_commit_the_thread_makes_the_next_ones(
+    running: Running, call: Make, places: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SLOW_SECONDS", -1.0)
+    monkeypatch.setattr(writer, "SLOW_PAUSE_SECONDS", 60.0)
+    async with running() as journal:
+        await journal.write(call())
+        await journal.write(call())
+    assert places == ["MainThread", "activity-writer"]
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_what_gathers_beside_the_database_is_moved_into_it(
+    running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "_MOST_WAL_BYTES", 100_000)
+    beside = Path(f"{storage.location}-wal")
+    async with running() as journal:
+        for _ in range(12):
+            await asyncio.gather(*(journal.write(call(reason="because " * 60)) for _ in range(200)))
+            await until(lambda: not journal._writer._is_untidy())
+        assert beside.stat().st_size < Path(storage.location).stat().st_size / 2
