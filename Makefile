@@ -1,5 +1,6 @@
 # make run   installs and starts the proxy with the built-in demo upstream
 # make test  installs what the tests need and runs lint, types and all tests
+# make bench  measures it beside other gateways, about 20 minutes; bench-quick takes 3
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -12,10 +13,10 @@ NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --omit-lockfile-registry-resolved --ig
 export CHROMIUM ?= /usr/bin/chromium
 APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes
 
-.PHONY: help run test lint types pytest lock clean
+.PHONY: help run test lint types pytest bench bench-quick lock clean
 
 help:
-	@sed -n 's/^# //p' $(MAKEFILE_LIST)
+	@sed -n 's/^# make/make/p' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mcpproxy needs Python 3.11 or later; set PYTHON=/path/to/python3.11" >&2; exit 1; }
@@ -59,6 +60,10 @@ types: $(VENV)/.installed-dev
 pytest: $(VENV)/.installed-dev .node/.installed $(CHROMIUM)
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup || $(BIN)/pytest --last-failed --last-failed-no-failures none
 
+# The other gateways are installed below .bench, each into an environment of its own.
+bench bench-quick: $(VENV)/.installed-dev
+	$(BIN)/python -m bench.calls $(if $(findstring quick,$@),--quick)
+
 # Pin every dependency again (needs uv on the PATH or in the environment).
 lock: $(VENV)/.installed-dev
 	uv pip compile --quiet --universal --no-header --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements.txt
@@ -66,4 +71,4 @@ lock: $(VENV)/.installed-dev
 	cd tests/npm && $(NPM) install --package-lock-only
 
 clean:
-	rm -rf $(VENV) .node .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .node .bench .mypy_cache .ruff_cache .pytest_cache

