@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -19,7 +20,7 @@ from typing import Any
 from bench.calls.peers import GATEWAYS, PEERS, ROOT, Gateway
 from bench.calls.plot import draw
 from bench.calls.report import Results, find, tables, verdicts
-from bench.calls.run import Failed, Row, Scenario, Target, cell, direct, serving
+from bench.calls.run import Failed, Impossible, Loader, Row, Scenario, Target, cell, direct, serving
 
 RESULTS = ROOT / "bench" / "results"
 PICTURE = ROOT / "docs" / "images" / "performance.png"
@@ -48,28 +49,35 @@ class Bench:
     def run(self, scenario: Scenario) -> None:
         """Measure every target in every cell of a scenario, round by round."""
         with contextlib.ExitStack() as stack:
-            upstream, port = stack.enter_context(direct(scenario))
-            targets = [upstream]
-            for gateway in self._gateways:
-                try:
-                    targets.append(stack.enter_context(serving(gateway, scenario, port)))
-                except (Failed, OSError, subprocess.SubprocessError) as error:
-                    self._note(f"{gateway.name}, {scenario.front} to {scenario.upstream}: {error}")
-            for round_ in range(self._rounds):
-                for callers in scenario.callers:
-                    for progress in scenario.progress:
-                        # Who comes first changes: being next to a heavy neighbour should hit everybody once.
-                        first = round_ % len(targets)
-                        for target in (*targets[first:], *targets[:first]):
-                            self._cell(target, scenario, callers, progress, round_)
+            targets = [(target, self._load(stack, target, scenario)) for target in self._targets(stack, scenario)]
+            for callers, progress in itertools.product(scenario.callers, scenario.progress):
+                for round_ in range(self._rounds):
+                    # Who comes first changes: being next to a heavy neighbour should hit everybody once.
+                    targets = [*targets[1:], targets[0]]
+                    for place, (target, load) in enumerate(targets):
+                        try:
+                            row = cell(target, load, callers, progress, self._seconds)
+                        except (Failed, OSError, ValueError, IndexError) as error:
+                            text = f"{target.name}, {scenario.size} B, {callers} callers, round {round_ + 1}: {error}"
+                            self._note(text)
+                            targets[place] = target, self._load(stack, target, scenario)
+                        else:
+                            self.results.add(scenario, callers, progress, target.name, round_, row)
 
-    def _cell(self, target: Target, scenario: Scenario, callers: int, progress: bool, round_: int) -> None:
-        try:
-            row = cell(target, scenario, callers, progress, self._seconds)
-        except (Failed, OSError, ValueError, IndexError) as error:
-            self._note(f"{target.name}, {scenario.size} B, {callers} callers, round {round_ + 1}: {error}")
-            return
-        self.results.add(scenario, callers, progress, target.name, round_, row)
+    def _targets(self, stack: contextlib.ExitStack, scenario: Scenario) -> list[Target]:
+        upstream, port = stack.enter_context(direct(scenario))
+        targets = [upstream]
+        for gateway in self._gateways:
+            try:
+                targets.append(stack.enter_context(serving(gateway, scenario, port)))
+            except Impossible:
+                continue
+            except (Failed, OSError, subprocess.SubprocessError) as error:
+                self._note(f"{gateway.name}, {scenario.front} to {scenario.upstream}: {error}")
+        return targets
+
+    def _load(self, stack: contextlib.ExitStack, target: Target, scenario: Scenario) -> Loader:
+        return stack.enter_context(Loader(target, scenario))
 
     def _note(self, text: str) -> None:
         self.failed.append(text)

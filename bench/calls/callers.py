@@ -62,10 +62,10 @@ class Job(Struct, frozen=True):
 class Caller(Protocol):
     """Whatever the loop can drive: one or many callers behind one descriptor."""
 
-    lanes: int
-    """How many calls it has under way at once."""
-
     def fileno(self) -> int: ...
+
+    def prepare(self, job: Job) -> None:
+        """Connect afresh for this job: a server closes a connection that idles (Node after 5 s)."""
 
     def ask(self) -> int:
         """Send one call; returns its id."""
@@ -119,12 +119,9 @@ class Answer:
 class Http:
     """One connection with one session of streamable HTTP."""
 
-    lanes = 1
-
-    def __init__(self, url: str, job: Job, key: str = "") -> None:
+    def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)
         self._host, self._port, self._path = parts.hostname or "", parts.port or 80, parts.path
-        self._job = job
         self._extra = f"Authorization: Bearer {key}\r\n" if key else ""
         self._socket = _connected(self._host, self._port)
         self._answer = Answer()
@@ -135,8 +132,13 @@ class Http:
         session = answer.header(b"mcp-session-id")
         self._extra += (f"Mcp-Session-Id: {session}\r\n" if session else "") + f"MCP-Protocol-Version: {_VERSION}\r\n"
         self._exchange("POST", _INITIALIZED)
-        self._head, self._tail = job.request()
-        self._head = self._framed("POST", job.body(FIRST_ID)).partition(self._head)[0] + self._head
+
+    def prepare(self, job: Job) -> None:
+        self._job = job
+        head, self._tail = job.request()
+        self._head = self._framed("POST", job.body(FIRST_ID)).partition(head)[0] + head
+        self._socket.close()
+        self._socket = _connected(self._host, self._port)
         self._socket.settimeout(None)  # the loop asks only when something is there; this saves a system call
 
     def _framed(self, method: str, body: bytes) -> bytes:
@@ -182,12 +184,10 @@ class Http:
 class Sse:
     """One session of the older transport: an event stream, and a connection for what is said to the server."""
 
-    lanes = 1
-
-    def __init__(self, url: str, job: Job, key: str = "") -> None:
+    def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 80
-        self._job = job
+        self._place = (host, port)
         self._host = f"Host: {host}:{port}\r\n"
         self._stream, self._socket = _connected(host, port), _connected(host, port)
         self._stream.settimeout(PATIENCE)
@@ -202,6 +202,11 @@ class Sse:
         self._event(b'"id":0')
         self._say(_INITIALIZED)
         self._stream.settimeout(None)
+
+    def prepare(self, job: Job) -> None:
+        self._job = job
+        self._socket.close()
+        self._socket = _connected(*self._place)
         self._socket.settimeout(None)
 
     def _event(self, sign: bytes) -> str:
@@ -250,9 +255,7 @@ class Sse:
 class Stdio:
     """A child and its pipes, shared by all callers: that is what a stdio server's client does."""
 
-    def __init__(self, command: list[str], job: Job, lanes: int) -> None:
-        self.lanes = lanes
-        self._job = job
+    def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
         )
@@ -267,10 +270,8 @@ class Stdio:
             pass
         self._write(_INITIALIZED)
 
-    @property
-    def pid(self) -> int:
-        """The child."""
-        return self._process.pid
+    def prepare(self, job: Job) -> None:
+        self._job = job
 
     def _write(self, message: bytes) -> None:
         os.write(self._in, message + b"\n")

@@ -1,8 +1,8 @@
 """The load: so many callers, each with one call under way, in one epoll loop in a process of its own.
 
-Shakes hands and makes one call each, says "ready", waits for a line, and then calls for so many seconds. Prints one
-line of JSON: how many calls, how long they took, and how much of a core it needed itself. With `--rate` the callers
-do not hurry: together they start so many calls a second (bench.soak).
+Told line by line what to do: `prepare CALLERS PROGRESS` shakes hands with as many as are missing, lets each call once
+and says "ready"; `run SECONDS RATE` calls for so long and prints one line of JSON: how many calls, how long they took,
+and how much of a core it needed itself. With a rate the callers do not hurry: together they start so many a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import select
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from bench.calls.callers import PATIENCE, Caller, Http, Job, Sse, Stdio, WrongAnswer
@@ -25,21 +25,39 @@ CLIENTS: dict[str, type[Http] | type[Sse]] = {"http": Http, "sse": Sse}
 class Load:
     """Callers at work."""
 
-    def __init__(self, callers: list[Caller]) -> None:
-        self._callers = callers
+    def __init__(self, connect: Callable[[], Caller], *, shared: bool) -> None:
+        self._connect = connect
+        self._shared = shared
+        """Whether all callers speak through one pipe."""
+        self._callers: list[Caller] = []
+        self._active: list[Caller] = []
+        self._by_number: dict[int, Caller] = {}
         self._events = select.epoll()
-        self._by_number = {caller.fileno(): caller for caller in callers}
-        for number in self._by_number:
-            self._events.register(number, select.EPOLLIN)
         self._waiting: dict[tuple[int, int], float] = {}
         """When each call under way was made, by descriptor and id."""
+
+    def prepare(self, count: int, job: Job) -> None:
+        """Have so many callers, connected and warm."""
+        missing = (1 if self._shared else count) - len(self._callers)
+        with ThreadPoolExecutor(8) as many:
+            self._callers += many.map(lambda _: self._connect(), range(missing))
+        chosen = self._callers[:count]
+        for caller in chosen:
+            caller.prepare(job)
+        self._active = chosen * count if self._shared else chosen
+        self._events.close()
+        self._events = select.epoll()
+        self._by_number = {caller.fileno(): caller for caller in chosen}
+        for number in self._by_number:
+            self._events.register(number, select.EPOLLIN)
+        self.run(0.0)
 
     def run(self, seconds: float, rate: float = 0.0) -> list[float]:
         """Call until the time is over, and wait for what is under way; how long each took, in seconds."""
         took: list[float] = []
         clock = time.perf_counter
         waiting, by_number, poll = self._waiting, self._by_number, self._events.poll
-        free = deque(caller for caller in self._callers for _ in range(caller.lanes))
+        free = deque(self._active)
         due = start = clock()
         stop, pause = start + seconds, 1.0 / rate if rate else 0.0
         while free and not rate:
@@ -67,10 +85,6 @@ class Load:
     def _ask(self, caller: Caller, began: float) -> None:
         self._waiting[caller.fileno(), caller.ask()] = began
 
-    def warm_up(self) -> None:
-        """One call of each."""
-        self.run(0.0)
-
     def close(self) -> None:
         """End every session."""
         with ThreadPoolExecutor(16) as many:
@@ -88,55 +102,42 @@ def figures(took: list[float], seconds: float) -> dict[str, float]:
     }
 
 
-def connect(options: argparse.Namespace) -> Load:
-    """All callers, connected."""
-    job = Job(options.tool, options.arguments, options.least, options.progress)
-    callers: list[Caller]
-    if options.command:
-        callers = [Stdio(options.command, job, options.callers)]
-    else:
-        client = CLIENTS[options.transport]
-        with ThreadPoolExecutor(8) as many:
-            callers = list(many.map(lambda _: client(options.url, job, options.key), range(options.callers)))
-    return Load(callers)
-
-
 def main() -> None:
-    """Read the command line, connect, wait for the word, run, print."""
+    """Read the command line, and do what we are told."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url")
     parser.add_argument("--transport", choices=CLIENTS, default="http")
     parser.add_argument("--key", default="", help="a bearer token")
     parser.add_argument("--tool", required=True)
     parser.add_argument("--arguments", default="{}")
-    parser.add_argument("--callers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--rate", type=float, default=0.0, help="calls a second in all; 0: as fast as they can")
-    parser.add_argument("--least", type=int, default=1)
-    parser.add_argument("--progress", action="store_true")
+    parser.add_argument("--least", type=int, default=1, help="how many bytes an answer has")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
+    client = CLIENTS[options.transport]
+
+    def connect() -> Caller:
+        return Stdio(options.command) if options.command else client(options.url, options.key)
+
+    load = Load(connect, shared=bool(options.command))
+    gc.disable()
     try:
-        load = connect(options)
-        load.warm_up()
-        gc.disable()
-        for line in _words():
-            seconds = float(line or options.seconds)
-            cpu, began = time.process_time(), time.perf_counter()
-            took = load.run(seconds, options.rate)
-            passed = time.perf_counter() - began
-            share = (time.process_time() - cpu) / passed
-            print(json.dumps({**figures(took, passed), "load_share": share}), flush=True)
-        load.close()
+        for line in iter(sys.stdin.readline, ""):
+            match line.split():
+                case ["prepare", count, progress]:
+                    load.prepare(int(count), Job(options.tool, options.arguments, options.least, progress == "True"))
+                    print("ready", flush=True)
+                case ["run", seconds, rate]:
+                    print(json.dumps(_measured(load, float(seconds), float(rate))), flush=True)
     except (WrongAnswer, OSError, ValueError, KeyError) as error:
         print(json.dumps({"error": str(error) or type(error).__name__}), flush=True)
+    load.close()
 
 
-def _words() -> Iterator[str]:
-    """Say that we are ready; each line we are told then is one run of so many seconds."""
-    print("ready", flush=True)
-    for line in iter(sys.stdin.readline, ""):
-        yield line.strip()
+def _measured(load: Load, seconds: float, rate: float) -> dict[str, float]:
+    cpu, began = time.process_time(), time.perf_counter()
+    took = load.run(seconds, rate)
+    passed = time.perf_counter() - began
+    return {**figures(took, passed), "load_share": (time.process_time() - cpu) / passed}
 
 
 if __name__ == "__main__":

@@ -33,6 +33,10 @@ class Failed(Exception):
     """A gateway or a cell came to nothing; the message says why."""
 
 
+class Impossible(Failed):
+    """A gateway has no way from this front to this upstream."""
+
+
 class Scenario(Struct, frozen=True):
     """What is before and behind the gateways, and the size of a result."""
 
@@ -58,16 +62,13 @@ class Target(Struct):
 
 
 class Loader:
-    """A load that is connected and waits for the word."""
+    """The load on one target, in a process of its own."""
 
-    def __init__(self, target: Target, scenario: Scenario, callers: int, progress: bool = False, rate: float = 0.0):
-        least = str(int(scenario.size * 0.9))
-        options = ["--callers", str(callers), "--least", least, *(["--progress"] if progress else [])]
-        if rate:
-            options += ["--rate", str(rate)]
+    def __init__(self, target: Target, scenario: Scenario) -> None:
         child = ["--", *target.command] if target.command else []
+        least = ["--least", str(int(scenario.size * 0.9))]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.calls.load", *target.arguments, *options, *child],
+            [sys.executable, "-m", "bench.calls.load", *target.arguments, *least, *child],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -75,36 +76,34 @@ class Loader:
             env=target.environment,
         )
         self.pid = self._process.pid
-        self._guard = threading.Timer(START_SECONDS + callers, self._process.kill)
-        self._guard.start()
-        self._hear()
 
-    def _hear(self) -> Row:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline().strip()
-        if line == "ready":
-            return {}
-        said: Row = json.loads(line) if line else {"error": "it ended, or took far too long"}
+    def _tell(self, words: str, patience: float) -> Row:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        guard = threading.Timer(patience, self._process.kill)
+        guard.start()
+        try:
+            self._process.stdin.write(words + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline().strip()
+        finally:
+            guard.cancel()
+        said: Row = {} if line == "ready" else json.loads(line or '{"error": "the load ended, or took far too long"}')
         if "error" in said:
-            self.close()
             raise Failed(said["error"])
         return said
 
-    def run(self, seconds: float) -> Row:
-        """Load for so long; what it came to."""
-        assert self._process.stdin is not None
-        self._guard.cancel()
-        self._guard = threading.Timer(seconds * 10 + 60, self._process.kill)
-        self._guard.start()
-        self._process.stdin.write(f"{seconds}\n")
-        self._process.stdin.flush()
-        return self._hear()
+    def prepare(self, callers: int, progress: bool = False) -> None:
+        """Have so many callers ready."""
+        self._tell(f"prepare {callers} {progress}", START_SECONDS + callers)
+
+    def run(self, seconds: float, rate: float = 0.0) -> Row:
+        """Load for so long, as fast as it goes or at a rate; what it came to."""
+        return self._tell(f"run {seconds} {rate}", seconds * 2 + 60)
 
     def close(self) -> None:
         """Let it end its sessions."""
-        self._guard.cancel()
-        with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
-            self._process.communicate(timeout=30)
+        with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+            self._process.communicate(timeout=10)
         self._process.kill()
         self._process.wait()
 
@@ -115,22 +114,21 @@ class Loader:
         self.close()
 
 
-def cell(target: Target, scenario: Scenario, callers: int, progress: bool, seconds: float) -> Row:
+def cell(target: Target, load: Loader, callers: int, progress: bool, seconds: float) -> Row:
     """One measurement: what the callers saw, and what it cost the gateway."""
-    with Loader(target, scenario, callers, progress) as load:
-        own = target.tree or Tree(_only_child(load.pid))
-        own.reset_peak()
-        before, behind = own.own().cpu, own.upstreams().cpu
-        row = load.run(seconds)
-        cost, calls = own.own(), row["calls"]
-        row |= {
-            "cpu_us": (cost.cpu - before) / calls * 1e6,
-            "upstream_cpu_us": (own.upstreams().cpu - behind) / calls * 1e6,
-            "peak_mb": cost.peak / 1e6,
-        }
-        if target.rest:
-            row["grown_mb"] = (cost.peak - target.rest) / 1e6
-        return row
+    load.prepare(callers, progress)
+    tree = target.tree or Tree(_only_child(load.pid))
+    tree.reset_peak()
+    before, behind = tree.own().cpu, tree.upstreams().cpu
+    row = load.run(seconds)
+    cost, calls = tree.own(), row["calls"]
+    return {
+        **row,
+        "cpu_us": (cost.cpu - before) / calls * 1e6,
+        "upstream_cpu_us": (tree.upstreams().cpu - behind) / calls * 1e6,
+        "peak_mb": cost.peak / 1e6,
+        "grown_mb": max(cost.peak - target.rest, 0) / 1e6 if target.rest else 0.0,
+    }
 
 
 def _only_child(pid: int) -> int:
@@ -171,7 +169,7 @@ def serving(gateway: Gateway, scenario: Scenario, upstream_port: int) -> Iterato
         setting = Setting(scenario.size, scenario.front, scenario.upstream, port, upstream_port, scratch)
         command = gateway.command(setting)
         if command is None:
-            raise Failed(f"it has no way from {scenario.front} to {scenario.upstream}")
+            raise Impossible(f"it has no way from {scenario.front} to {scenario.upstream}")
         homes = {name: str(scratch) for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
         environment = {**os.environ, **homes, **gateway.environment(setting)}
         asked = ["--tool", gateway.tool, "--arguments", gateway.arguments]
@@ -204,7 +202,8 @@ def _await_answer(target: Target, scenario: Scenario) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            with Loader(target, scenario, 1):
+            with Loader(target, scenario) as load:
+                load.prepare(1)
                 return
         except Failed as error:
             if time.monotonic() > deadline:
