@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from mcpproxy.activity.prepare import clean, derived, prepare
 from mcpproxy.activity.record import Linked, Record
+from mcpproxy.policy.intent import Intent
 
 Make = Callable[..., Record]
 
@@ -111,6 +112,12 @@ def test_a_long_error_is_cut_and_says_so(call: Make) -> None:
 def test_the_intent_and_the_words_of_tool_error_and_reason_are_worked_out(call: Make) -> None:
     record = keep(call("createIssue", reason="Because of a Bug", error_message="HTTP-503: no_route"))
     assert derived(record) == ("write", "create issue createissue http 503 no route because of a bug")
+
+
+def test_an_intent_is_worked_out_in_the_form_in_which_calls_hand_it_over(call: Make) -> None:
+    record = call("plain", metadata={"intent": Intent("destructive", reason="Tidying up")})
+    assert prepare(record, "writer", 1, 65_536, str).intent_type == "destructive"
+    assert derived(keep(record)) == ("destructive", "plain tidying up")
 
 
 @pytest.mark.parametrize("metadata", [{}, {"intent": "read"}, {"intent": {"operation_type": "other", "reason": 5}}])

@@ -33,10 +33,22 @@ class Kept(Struct, frozen=True):
     search: str
 
 
+class _Declared(Struct):
+    operation_type: Any = None
+    reason: Any = None
+
+
+class _About(Struct):
+    intent: _Declared | None = None
+
+
+_about: Final = msgspec.json.Decoder(_About)
+
+
 def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, mask: Mask) -> Kept:
     """What is kept of a record at this place of the chain."""
     arguments, response = _text(record.arguments, max_payload_bytes), _text(record.response, max_payload_bytes)
-    about, metadata, error_message = record.metadata, _metadata(record.metadata), record.error_message
+    metadata, error_message = _metadata(record.metadata), record.error_message
     names = (record.server_name, record.tool_name, record.request_id, record.session_id, record.client_name)
     # One look at everything instead of one at each: nearly every record is plain and has no secret in it.
     named = " ".join([text for text in names if text])
@@ -45,13 +57,12 @@ def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, 
         names = tuple([text and name(mask(text)) for text in names])  # type: ignore[assignment]
         error_message = error_message and _error(error_message, mask)
         arguments, response, metadata = mask(arguments), mask(response), _still_json(metadata, mask(metadata))
-        about = decoded(metadata)
     elif error_message:
         error_message = _error(error_message, str)
     kept_arguments = _payload(record.arguments, arguments, max_payload_bytes)
     kept_response = _payload(record.response, response, max_payload_bytes)
     server_name, tool_name, request_id, session_id, client_name = names
-    intent_type, reason = _intent(about)
+    intent_type, reason = _intent(metadata)
     return Kept(
         Linked(
             id=record.id,
@@ -89,16 +100,24 @@ def keep(linked: Linked) -> Kept:
 
 def derived(linked: Linked) -> tuple[str | None, str]:
     """What is worked out of a stored record to find it by: the intent's operation type, and the words of its text."""
-    intent_type, reason = _intent(decoded(linked.metadata))
+    intent_type, reason = _intent(bytes(linked.metadata).decode())
     return intent_type, searchable(linked.tool_name, linked.error_message, reason)
 
 
-def _intent(metadata: Any) -> tuple[str | None, str | None]:
+def _intent(metadata: str) -> tuple[str | None, str | None]:
     """The operation type and the reason of a call's intent."""
-    intent = metadata.get("intent") if isinstance(metadata, dict) else None
-    if not isinstance(intent, dict):
+    if '"intent"' not in metadata:
         return None, None
-    operation, reason = intent.get("operation_type"), intent.get("reason")
+    try:
+        intent = _about.decode(metadata).intent
+    except (DecodeError, RecursionError):
+        # Lone surrogates, or metadata of another form.
+        found = decoded(metadata)
+        intent = found.get("intent") if isinstance(found, dict) else None
+        intent = msgspec.convert(intent, _Declared) if isinstance(intent, dict) else None
+    if intent is None:
+        return None, None
+    operation, reason = intent.operation_type, intent.reason
     return operation if operation in INTENT_TYPES else None, reason if isinstance(reason, str) else None
 
 
