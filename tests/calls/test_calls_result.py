@@ -76,6 +76,31 @@ def test_what_is_no_result_is_said_to_be_none(raw: bytes) -> None:
         result.view(raw)
 
 
+def test_a_result_that_would_take_long_to_look_at_is_none() -> None:
+    blocks = b",".join([b"{}"] * (result.MAX_BLOCKS + 1))
+    with pytest.raises(result.NotAResult, match="more than 10000 content blocks"):
+        result.view(b'{"content":[%s]}' % blocks)
+    with pytest.raises(result.NotAResult, match="more than 1000 members"):
+        result.view(b'{"isError":"yes",%s}' % b",".join([b'"a":1'] * 1000))
+
+
+@pytest.mark.parametrize(
+    "content", [b",".join([b"{}"] * result.MAX_BLOCKS), b'{"type":"text","text":"%s"}' % (b"1," * result.MAX_BLOCKS)]
+)
+def test_many_blocks_and_commas_in_a_text_are_a_result(content: bytes) -> None:
+    assert bytes(result.view(b'{"content":[%s]}' % content).content) == b"[%s]" % content
+
+
+def test_a_number_of_any_length_stays_where_it_is_when_something_else_is_changed() -> None:
+    digits = b"1" * 5000  # more than Python turns into a number
+    block = b'{"type":"text","text":"long","n":%s}' % digits
+    raw = b'{"content":[%s],"structuredContent":[%s]}' % (block, digits)
+    shorter = result.with_text(block, "l")
+    assert shorter == block.replace(b"long", b"l")
+    assert result.with_content(raw, [shorter]) == raw.replace(b"long", b"l")
+    assert result.without_structured(raw) == b'{"content":[%s]}' % block
+
+
 def test_a_refusal_is_a_result_with_the_code_in_structured_content() -> None:
     refusal = Refusal("TIMEOUT", "too slow", {"server": "a"})
     assert msgspec.json.decode(result.refused(refusal)) == {

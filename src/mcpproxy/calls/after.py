@@ -124,18 +124,26 @@ async def cut_long_text(call: Call, house: House) -> Refusal | None:
         return None
     content = result.blocks(call.view)
     changed = False
-    for place, block in enumerate(content):
-        text = result.text_of(block)
-        piece = cut(text, limit) if text is not None else None
-        if text is None or piece is None:
-            continue
-        key = house.cache.put(text, owner=owner_of(call.caller), tool=call.tool.id)
-        content[place] = result.with_text(block, piece.head + _note(key, piece.offset, piece.total))
-        changed = True
-    if changed:
-        call.recorded_result = call.result
-        call.result = result.with_content(call.result, content)
+    try:
+        for place, block in enumerate(content):
+            text = result.text_of(block)
+            piece = cut(text, limit) if text is not None else None
+            if text is None or piece is None:
+                continue
+            key = house.cache.put(text, owner=owner_of(call.caller), tool=call.tool.id)
+            content[place] = result.with_text(block, piece.head + _note(key, piece.offset, piece.total))
+            changed = True
+        if changed:
+            call.recorded_result = call.result
+            call.result = result.with_content(call.result, content)
+    except ValueError as error:
+        return _unreadable(call, error)
     return None
+
+
+def _unreadable(call: Call, error: ValueError) -> Refusal:
+    """It passed a first look, but not the closer one that a change in it takes."""
+    return _fault(call.server, InvalidAnswer(f"the result cannot be read: {error}"))
 
 
 def owner_of(caller: Caller) -> str:
@@ -157,7 +165,10 @@ async def fit_to_caller(call: Call, house: House) -> Refusal | None:
     if not call.caller.modern:
         if structured and not structured.startswith(b"{"):
             call.recorded_result = call.recorded_result or call.result
-            call.result = result.without_structured(call.result)
+            try:
+                call.result = result.without_structured(call.result)
+            except ValueError as error:
+                return _unreadable(call, error)
     elif b'"resultType"' not in call.result:
         call.result = result.complete(call.result)
     return None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpproxy.calls.spans import members, replaced, without
+from mcpproxy.calls.spans import has_more, members, replaced, without
 from mcpproxy.policy.verdict import Refusal
+
+MAX_BLOCKS = 10_000
+"""Content blocks in one result: a million of tiny ones would take seconds to look at, and fifty times their size."""
 
 
 class NotAResult(ValueError):
@@ -37,9 +40,22 @@ _text_block = msgspec.json.Decoder(TextBlock).decode
 def view(result: bytes) -> ResultView:
     """Look at a raw result without changing a byte of it."""
     try:
-        return _view(result)
+        shown = _view(result)
     except (msgspec.MsgspecError, RecursionError):
-        return _view_tolerantly(result)
+        shown = _view_tolerantly(result)
+    _check_number(bytes(shown.content))
+    return shown
+
+
+def _check_number(content: bytes) -> None:
+    if content[:1] != b"[" or content.count(b",") < MAX_BLOCKS:  # as nearly always
+        return
+    try:
+        too_many = has_more(content.decode(), MAX_BLOCKS)
+    except ValueError as error:
+        raise NotAResult(f"the content cannot be read: {error}") from None
+    if too_many:
+        raise NotAResult(f"it has more than {MAX_BLOCKS} content blocks")
 
 
 def _view_tolerantly(result: bytes) -> ResultView:

@@ -6,7 +6,11 @@ import json
 import re
 from typing import NamedTuple
 
-_decoder = json.JSONDecoder()
+MAX_MEMBERS = 1000
+"""No result has more than a handful; a million of them would hold up every other call."""
+
+# Only the places of values matter: as floats, integers of any length are read without complaint.
+_decoder = json.JSONDecoder(parse_int=float)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -27,7 +31,7 @@ def members(text: str) -> dict[str, Span]:
     at = _skip(text, at + 1)
     if text[at : at + 1] == "}":
         return _ended(text, at + 1, found)
-    while True:
+    for _ in range(MAX_MEMBERS):
         key_at = at
         if text[at : at + 1] != '"':
             raise ValueError("a member has no name")
@@ -47,12 +51,28 @@ def members(text: str) -> dict[str, Span]:
         if text[at : at + 1] != ",":
             raise ValueError("two members are not parted by a comma")
         at = _skip(text, at + 1)
+    raise ValueError(f"it has more than {MAX_MEMBERS} members")
 
 
 def _ended(text: str, at: int, found: dict[str, Span]) -> dict[str, Span]:
     if _skip(text, at) != len(text):
         raise ValueError("something follows the object")
     return found
+
+
+def has_more(text: str, most: int) -> bool:
+    """Whether a JSON array has more elements than this; looks no further than it must. Raises ValueError."""
+    at = _skip(text, 0) + 1
+    for _ in range(most):
+        try:
+            _, at = _decoder.raw_decode(text, _skip(text, at))
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        at = _skip(text, at)
+        if text[at : at + 1] != ",":
+            return False
+        at += 1
+    return True
 
 
 def _skip(text: str, at: int) -> int:
