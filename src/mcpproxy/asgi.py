@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcpproxy.deadline import Deadline
+
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
@@ -80,7 +82,7 @@ async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        with Deadline(asyncio.get_running_loop(), BODY_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":

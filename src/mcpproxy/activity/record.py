@@ -36,28 +36,38 @@ NOTHING: Final = Raw(b"null")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LETTERS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_LOW_BITS: Final = 20
+_LOW_MASK: Final = (1 << _LOW_BITS) - 1
 _PAIRS: Final = [one + two for one in _LETTERS for two in _LETTERS]
 
 
 class _Ids:
-    """ULIDs, each greater than the last. The library's generator takes 4.5 µs of every call's time, this one 1."""
+    """ULIDs, each greater than the last. Within a millisecond they count up, and only their last letters are new."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._millisecond = 0
-        self._time = ""
-        self._random = 0
+        self._high = 0
+        self._low = 0
+        self._beginning = ""
 
     def __call__(self) -> str:
         with self._lock:
             millisecond = time.time_ns() // 1_000_000
             if millisecond > self._millisecond:  # and not when the clock goes back
-                self._millisecond, self._time = millisecond, _encoded(millisecond, 50)
+                self._millisecond = millisecond
                 # The highest bit is left free, so that counting up within a millisecond cannot overflow.
-                self._random = int.from_bytes(os.urandom(10)) >> 1
+                random = int.from_bytes(os.urandom(10)) >> 1
+                self._begin(random >> _LOW_BITS, random & _LOW_MASK)
+            elif self._low == _LOW_MASK:
+                self._begin(self._high + 1, 0)
             else:
-                self._random += 1
-            return self._time + _encoded(self._random, 80)
+                self._low += 1
+            return self._beginning + _PAIRS[self._low >> 10] + _PAIRS[self._low & 1023]
+
+    def _begin(self, high: int, low: int) -> None:
+        self._high, self._low = high, low
+        self._beginning = _encoded(self._millisecond, 50) + _encoded(high, 80 - _LOW_BITS)
 
 
 def _encoded(number: int, bits: int) -> str:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from mcpproxy.deadline import Deadline
 from mcpproxy.wire import envelope
 from mcpproxy.wire.envelope import Message, RequestId
 from mcpproxy.wire.errors import (
@@ -81,7 +82,8 @@ class Channel(ABC):
 
     def __init__(self, *, max_result_bytes: int) -> None:
         self.max_result_bytes = max_result_bytes
-        self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[str] = self._loop.create_future()
         """Resolves to the reason once the connection has ended."""
         self.stray_answers = 0
         self._pending: dict[RequestId, Pending] = {}
@@ -159,15 +161,15 @@ class Channel(ABC):
             raise ValueError(f"request id {request_id!r} is already in flight")
         if len(self._pending) >= MAX_PENDING:
             raise TooManyCalls(f"{MAX_PENDING} calls already wait for this server")
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         pending = Pending(loop.create_future(), on_progress, timeout is None)
         self._pending[request_id] = pending
         started = loop.time()
         try:
-            async with asyncio.timeout(timeout) as clock:
+            with Deadline(loop, timeout) as deadline:
                 if timeout is not None and max_timeout is not None:
                     latest = started + max(timeout, max_timeout)
-                    pending.extend = lambda: clock.reschedule(min(loop.time() + timeout, latest))
+                    pending.extend = lambda: deadline.move(min(loop.time() + timeout, latest))
                 await self._send_request(pending, request_id, body, headers)
                 return await pending.future
         except TimeoutError:

@@ -26,6 +26,7 @@ _SAFE = (
     "SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"
 ).split()
 _PROXIES = "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy".split()
+_MOST_GATHERED = 64 * 1024
 _LOCALE = re.compile(r"LC_[A-Z]+\Z")
 
 
@@ -83,6 +84,8 @@ class StdioChannel(Channel):
         self._exited = asyncio.Event()
         self._resumed = asyncio.Event()
         self._resumed.set()
+        self._gathered: list[bytes] | None = None
+        """Lines that go out at the end of this turn of the event loop; None before the first one in a turn."""
 
     @classmethod
     async def spawn(
@@ -152,7 +155,28 @@ class StdioChannel(Channel):
         if self.closed.done() or self._stdin is None or self._stdin.is_closing():
             await asyncio.wait({self.closed}, timeout=0.5)  # the exit that closed the pipe says more than the pipe
             raise ChannelClosed(self.closed.result() if self.closed.done() else "its stdin is closed")
-        self._stdin.write(envelope.one_line(body) + b"\n")
+        self._put(envelope.one_line(body) + b"\n")
+
+    def _put(self, line: bytes) -> None:
+        """Write at once, but gather what else comes in the same turn of the loop: few writes are cheaper than many."""
+        if self._gathered is None:
+            self._gathered = []
+            self._loop.call_soon(self._flush)
+            self._write_now(line)
+        elif len(line) > _MOST_GATHERED:
+            self._flush()
+            self._write_now(line)
+        else:
+            self._gathered.append(line)
+
+    def _flush(self) -> None:
+        lines, self._gathered = self._gathered, None
+        if lines:
+            self._write_now(b"".join(lines))
+
+    def _write_now(self, data: bytes) -> None:
+        if self._stdin is not None and not self._stdin.is_closing():
+            self._stdin.write(data)
 
     async def close(self) -> None:
         """End the child and all it started: ask by closing stdin, then SIGTERM, then SIGKILL to the group."""
