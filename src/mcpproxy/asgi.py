@@ -47,7 +47,8 @@ class Headers:
         for name, value in scope["headers"]:
             if name in self._values:
                 self.repeated.add(name)
-            self._values[name] = value
+            # White space around a value is not part of it (RFC 9110 5.5); the server leaves it there.
+            self._values[name] = value.strip(b" \t")
 
     def get(self, name: bytes) -> str | None:
         """The (last) value of a header."""

@@ -11,6 +11,8 @@ from mcpproxy.calls.model import Asked
 from mcpproxy.policy.quoting import quoted_value
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""All that reading untrusted JSON can raise: it is no JSON, no UTF-8, or too deep."""
 _CALL_KEYS = frozenset(("name", "args", "args_json", "intent", "intent_data_sensitivity", "intent_reason"))
 
 
@@ -26,7 +28,7 @@ def read_call(arguments: bytes) -> Asked:
     try:
         members = _members(arguments)
         values = {key: msgspec.json.decode(raw) for key, raw in members.items() if key in _CALL_KEYS and key != "args"}
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadArguments(f"The arguments cannot be read: {error}") from None
     args = bytes(members["args"]) if "args" in members else None
     return Asked(
@@ -44,5 +46,5 @@ def read_own(arguments: bytes, shape: type[Shape]) -> Shape:
     """The arguments of one of our own tools, as a struct that forbids what it does not know."""
     try:
         return msgspec.json.decode(arguments, type=shape)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadArguments(f"Invalid arguments: {quoted_value(str(error))}") from None

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from mcpproxy.access.identify import Gate, Identity, Unidentified
 from mcpproxy.activity.record import new_id
 from mcpproxy.agent.lane import Arrived, Lane
+from mcpproxy.agent.peek import peek
 from mcpproxy.agent.sdk import MARK, AgentServer, Placeholders
 from mcpproxy.agent.sessions import Session, Sessions
 from mcpproxy.asgi import BodyTooLarge, BodyTooSlow, Gone, Headers, is_local, read_body, replay, respond
@@ -30,6 +33,11 @@ log = logging.getLogger(__name__)
 
 _SWEEP_EVERY = 30.0
 _NO_SESSION = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Session not found"}}
+_TWO_SESSIONS = {
+    "jsonrpc": "2.0",
+    "id": None,
+    "error": {"code": -32600, "message": "Mcp-Session-Id is given more than once"},
+}
 
 
 class HttpIncoming(Struct):
@@ -39,19 +47,6 @@ class HttpIncoming(Struct):
     request_id: str
     arguments: bytes = b"{}"
     gone: asyncio.Event | None = None
-
-
-class _Peek(Struct):
-    """As much of a message as routing needs; anything odd is the SDK's to judge."""
-
-    method: str | None = None
-    params: Raw = Raw(b"")
-
-
-class _PeekParams(Struct, rename="camel"):
-    arguments: Raw = Raw(b"")
-    client_info: dict[str, Any] | None = None
-    request_id: int | str | None = None
 
 
 def incoming_of(request: Any) -> HttpIncoming:
@@ -81,12 +76,13 @@ class HttpFace:
         self._settings = settings
         self._auth_required = auth_required
         self.sessions = Sessions()
-        # Host and Origin are checked for every route in one place, before we are asked.
+        # Host, Origin and the size of the body are checked before the SDK is asked.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-        self._stateful = StreamableHTTPSessionManager(
-            app=server, security_settings=security, session_idle_timeout=None, max_sessions=None
+        manager = partial(
+            StreamableHTTPSessionManager, server, security_settings=security, max_request_body_size=sys.maxsize
         )
-        self._stateless = StreamableHTTPSessionManager(app=server, security_settings=security, stateless=True)
+        self._stateful = manager(session_idle_timeout=None, max_sessions=None)
+        self._stateless = manager(stateless=True)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -123,6 +119,10 @@ class HttpFace:
                 return
             except Gone:
                 return
+        if b"mcp-session-id" in headers.repeated:
+            # We would look at the one and the SDK at the other: nobody gets at a session by naming two.
+            await respond(send, 400, _TWO_SESSIONS)
+            return
         session_id = headers.get(b"mcp-session-id")
         session = self.sessions.get(session_id) if session_id is not None else None
         if session is not None and session.owner != identity.key:
@@ -155,25 +155,27 @@ class HttpFace:
         if arrived.body and await self._lane.serve(arrived, receive, send):
             return
         headers, body, caller, session = arrived.headers, arrived.body, arrived.caller, arrived.session
-        peek, params = _peek(body)
+        seen = peek(body)
         version = headers.get(b"mcp-protocol-version")
         if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
             caller = msgspec.structs.replace(caller, modern=False)
+        if session is None:
+            caller = msgspec.structs.replace(caller, client_name=seen.client_name)
         gone = asyncio.Event()
-        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, bytes(params.arguments) or b"{}", gone)
-        if peek.method == "notifications/cancelled" and session is not None and params.request_id is not None:
-            self._lane.cancel(session.id, params.request_id)
-        # White space around a header's value is not part of it (RFC 9110 5.5); the server leaves it there.
+        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, seen.arguments, gone)
+        if seen.method == "notifications/cancelled" and session is not None and seen.request_id is not None:
+            self._lane.cancel(session.id, seen.request_id)
+        # The SDK must read every header as we did.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        writer = _Writer(send, self._placeholders)
         # Without a session only a handshake opens one; any other message of that era stands for itself.
         alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
-        manager = self._stateless if alone and peek.method not in (None, "initialize") else self._stateful
+        manager = self._stateless if alone and seen.method not in (None, "initialize") else self._stateful
+        # Noted before the answer leaves: the client's next message may come in at once.
+        opened = partial(self.sessions.add, owner=caller.key, client_name=seen.client_name) if alone else None
+        writer = _Writer(send, self._placeholders, opened)
         source = replay(body, receive) if scope["method"] == "POST" else receive
         await manager.handle_request(scope, _noticing(source, gone), writer)
-        if peek.method == "initialize" and writer.status == 200 and writer.session_id is not None:
-            name = (params.client_info or {}).get("name")
-            self.sessions.add(writer.session_id, caller.key, name if isinstance(name, str) else None)
+        if writer.opened:
             await self._close_overdue()
         elif session is not None and (writer.status == 404 or (scope["method"] == "DELETE" and writer.status == 200)):
             self._forget(session)
@@ -237,31 +239,26 @@ def _noticing(receive: Receive, gone: asyncio.Event) -> Receive:
     return noticed
 
 
-def _peek(body: bytes) -> tuple[_Peek, _PeekParams]:
-    try:
-        peek = msgspec.json.decode(body, type=_Peek)
-        params = msgspec.json.decode(peek.params, type=_PeekParams) if bytes(peek.params) else _PeekParams()
-    except (msgspec.MsgspecError, RecursionError):
-        return _Peek(), _PeekParams()
-    return peek, params
-
-
 class _Writer:
     """Passes an answer of the SDK on, with raw results where placeholders stand."""
 
-    def __init__(self, send: Send, placeholders: Placeholders) -> None:
+    def __init__(self, send: Send, placeholders: Placeholders, on_session: Callable[[str], None] | None) -> None:
         self._send = send
         self._placeholders = placeholders
+        self._on_session = on_session
         self._start: Message | None = None
         self.status = 0
-        self.session_id: str | None = None
+        self.opened = False
+        """Whether the SDK took the message for a handshake, whatever it looked like to us."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             named = dict(message.get("headers", ()))
             session_id = named.get(b"mcp-session-id")
-            self.session_id = session_id.decode("latin-1") if session_id is not None else None
+            if self._on_session is not None and self.status == 200 and session_id is not None:
+                self._on_session(session_id.decode("latin-1"))
+                self.opened = True
             if named.get(b"content-type", b"").startswith(b"application/json"):
                 self._start = message  # its content-length is known only once the body is
                 return

@@ -8,7 +8,6 @@ accepted before. Everything else is left, unread, to the SDK, which owns every p
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+from pydantic_core import from_json
 
+from mcpproxy.agent.peek import VERSION_KEY, client_name
 from mcpproxy.agent.sdk import REQUEST_CANCELLED
 from mcpproxy.agent.sessions import Session
 from mcpproxy.asgi import Headers
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 MODERN = b"2026-07-28"
 HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 _MAX_ENVELOPES = 1000
 _MAX_ENVELOPE_BYTES = 8192
 _MAX_REPORTS = 100
@@ -68,13 +67,8 @@ class _Request(Struct, forbid_unknown_fields=True):
     params: _Params
 
 
-class _Client(Struct):
-    name: str
-
-
 _decode = msgspec.json.Decoder(_Request).decode
 _decode_token = msgspec.json.Decoder(int | str).decode
-_decode_client = msgspec.json.Decoder(_Client).decode
 
 
 class Lane:
@@ -149,12 +143,13 @@ class Lane:
         request = _read(body)
         if request is None or not _plain(headers):
             return
-        found = _modern_envelope(headers, request, request.params.meta)
-        if found is None:
+        meta = request.params.meta
+        found = _modern_envelope(headers, request, meta)
+        if found is None or meta is UNSET:
             return
         while len(self._accepted) >= _MAX_ENVELOPES:
             self._accepted.popitem(last=False)
-        self._accepted[found] = _client_name(request.params.meta)
+        self._accepted[found] = client_name(meta)
 
 
 Envelope = tuple[tuple[str, bytes], ...]
@@ -163,16 +158,15 @@ Envelope = tuple[tuple[str, bytes], ...]
 def _read(body: bytes) -> _Request | None:
     try:
         request = _decode(body)
-        if not body.isascii():
-            body.decode()
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        from_json(body)  # what stays raw is not read above: the SDK's own parser has to take it, too
+    except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
     arguments = bytes(request.params.arguments)
     return request if arguments[:1] in (b"", b"{") else None
 
 
 def _plain(headers: Headers) -> bool:
-    if headers.repeated & _ROUTING or headers.raw(b"content-type").lower() not in _JSON_TYPES:
+    if headers.repeated & _ROUTING or headers.raw(b"content-type") not in _JSON_TYPES:
         return False
     if not _accepts_both(headers.raw(b"accept")):
         return False
@@ -203,19 +197,11 @@ def _modern_envelope(headers: Headers, request: _Request, meta: dict[str, Raw] |
         or headers.raw(b"mcp-protocol-version") != MODERN
         or headers.raw(b"mcp-method") != b"tools/call"
         or headers.raw(b"mcp-name") != request.params.name.encode()
-        or bytes(meta.get(_VERSION_KEY, b"")) != b'"2026-07-28"'
+        or bytes(meta.get(VERSION_KEY, b"")) != b'"2026-07-28"'
     ):
         return None
     parts = tuple(sorted((key, bytes(value)) for key, value in meta.items() if key != "progressToken"))
     return parts if sum(len(value) for _, value in parts) <= _MAX_ENVELOPE_BYTES else None
-
-
-def _client_name(meta: dict[str, Raw] | UnsetType) -> str | None:
-    if meta is UNSET or _CLIENT_KEY not in meta:
-        return None
-    with contextlib.suppress(msgspec.MsgspecError):
-        return _decode_client(meta[_CLIENT_KEY]).name
-    return None
 
 
 class _Exchange:

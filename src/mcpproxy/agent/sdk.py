@@ -7,13 +7,13 @@ placeholder, and whoever writes the answer out (`agent.http`, `agent.stdio`) put
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp_types as types
-import msgspec
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
@@ -80,12 +80,9 @@ class Placeholders:
         result = self._waiting.pop(message[at : at + len(MARK) + 32], None)
         if result is None:
             return message
-        request_id = msgspec.json.decode(message, type=_Answer).id
-        return envelope.answer(request_id, result)
-
-
-class _Answer(msgspec.Struct):
-    id: int | str
+        # Not by msgspec: a client may have chosen an id that only the SDK can read, such as half an emoji.
+        request_id = json.dumps(json.loads(message)["id"]).encode()
+        return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, result)
 
 
 class AgentServer(Server[dict[str, Any]]):

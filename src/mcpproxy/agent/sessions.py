@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 IDLE_SECONDS = 3600.0
+"""How long a session may be without a request."""
 
 
 class Session(Struct):
@@ -57,9 +58,15 @@ class Sessions:
         if session.id in self._open:
             self._open.move_to_end(session.id)
 
-    def overdue(self, keep: int, idle: float = IDLE_SECONDS) -> list[Session]:
+    def overdue(self, keep: int) -> list[Session]:
         """Sessions to close: those idle for too long, and the longest idle ones above the number to keep."""
-        idle_ones = [session for session in self._open.values() if session.in_use == 0]
-        surplus = max(len(self._open) - keep, 0)
-        deadline = time.monotonic() - idle
-        return [session for place, session in enumerate(idle_ones) if place < surplus or session.used_at < deadline]
+        surplus = len(self._open) - keep
+        deadline = time.monotonic() - IDLE_SECONDS
+        found: list[Session] = []
+        for session in self._open.values():
+            if session.in_use:
+                continue
+            if len(found) >= surplus and session.used_at >= deadline:
+                break  # whatever follows was used later
+            found.append(session)
+        return found

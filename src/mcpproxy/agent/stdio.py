@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
-import msgspec
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from msgspec import Raw, Struct
+from msgspec import Struct
 from pydantic import ValidationError
 
 from mcpproxy.activity.record import new_id
+from mcpproxy.agent.peek import peek
 from mcpproxy.calls.model import Caller
 from mcpproxy.wire import envelope
 
@@ -35,17 +35,6 @@ class StdioIncoming(Struct):
     request_id: str
     arguments: bytes = b"{}"
     gone: asyncio.Event | None = None
-
-
-class _Params(Struct, rename={"meta": "_meta", "client_info": "clientInfo"}):
-    arguments: Raw = Raw(b"")
-    meta: dict[str, Any] | None = None
-    client_info: dict[str, Any] | None = None
-
-
-class _Line(Struct):
-    method: str | None = None
-    params: _Params | None = None
 
 
 class StdioFace:
@@ -97,19 +86,11 @@ class StdioFace:
         return SessionMessage(message, metadata=ServerMessageMetadata(request_context=self._incoming(line)))
 
     def _incoming(self, line: bytes) -> StdioIncoming:
-        try:
-            read = msgspec.json.decode(line, type=_Line)
-        except (msgspec.MsgspecError, RecursionError):
-            read = _Line()
-        params = read.params or _Params()
-        meta = params.meta or {}
-        client = params.client_info if read.method == "initialize" else meta.get("io.modelcontextprotocol/clientInfo")
-        if isinstance(client, dict) and isinstance(client.get("name"), str):
-            self._client_name = client["name"]
-        if "io.modelcontextprotocol/protocolVersion" in meta:
-            self._modern = True
+        seen = peek(line)
+        self._client_name = seen.client_name or self._client_name
+        self._modern = self._modern or seen.modern
         caller = Caller(source="mcp", key="stdio", client_name=self._client_name, modern=self._modern)
-        return StdioIncoming(caller, new_id(), bytes(params.arguments) or b"{}")
+        return StdioIncoming(caller, new_id(), seen.arguments)
 
 
 def _claim() -> tuple[int, int]:
