@@ -69,6 +69,10 @@ class WireClient:
             }
         await self.post('{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
+    def restart_ids(self) -> None:
+        """Give the next request the id 1 again."""
+        self._next = 0
+
     def meta(self, progress: str | None = None) -> str:
         """The `_meta` object of a request, or nothing."""
         members: dict[str, Any] = {"progressToken": progress} if progress is not None else {}
@@ -80,23 +84,26 @@ class WireClient:
 
     async def call(self, tool: str, arguments: str, *, progress: str | None = None) -> Answer:
         """Call a built-in tool with raw arguments."""
+        return await self.post(*self.request(tool, arguments, progress=progress))
+
+    def request(self, tool: str, arguments: str, *, progress: str | None = None) -> tuple[str, dict[str, str]]:
+        """The body of a call, and the headers that it needs beside the client's own."""
         self._next += 1
         meta = self.meta(progress)
         more = f',"_meta":{meta}' if meta else ""
         params = f'{{"name":"{tool}","arguments":{arguments}{more}}}'
         body = f'{{"jsonrpc":"2.0","id":{self._next},"method":"tools/call","params":{params}}}'
-        named = {"Mcp-Method": "tools/call", "Mcp-Name": tool} if self.modern else {}
-        return await self.post(body, named)
+        return body, {"Mcp-Method": "tools/call", "Mcp-Name": tool} if self.modern else {}
+
+    @property
+    def every(self) -> dict[str, str]:
+        """The headers of every request."""
+        # The lane wants both types named; the SDK is content with a wildcard.
+        return {"Content-Type": "application/json", "Accept": ACCEPT if self._lane else "*/*", **self.headers}
 
     async def post(self, body: str | bytes, more: dict[str, str] | None = None) -> Answer:
         """Post a body; `more` headers come on top of the client's own."""
-        headers = {
-            "Content-Type": "application/json",
-            # The lane wants both types named; the SDK is content with a wildcard.
-            "Accept": ACCEPT if self._lane else "*/*",
-            **self.headers,
-            **(more or {}),
-        }
+        headers = {**self.every, **(more or {})}
         data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
         async with self._http.post(self._url, data=data, headers=headers) as response:
             raw = await response.read()

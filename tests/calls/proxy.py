@@ -8,13 +8,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from mcpproxy.app import App
 from mcpproxy.config.load import load
 from mcpproxy.config.mask import Masker
 from mcpproxy.config.write import with_api_key
-from mcpproxy.listen import HostCheck, address_of, open_socket
+from mcpproxy.listen import HostCheck, address_of, open_socket, serve_http
 
 ECHO = Path(__file__).with_name("echo_server.py")
 KEY = "0123456789abcdef" * 4
@@ -54,15 +52,14 @@ async def running(home: Path, servers: list[dict[str, Any]] | None = None, **set
     listening = open_socket("127.0.0.1:0")
     address = address_of(listening)
     async with App(loaded, home, Masker(), address=address).running() as app:
-        config = uvicorn.Config(HostCheck(app, lambda: app.config), lifespan="off", log_config=None, ws="none")
-        server = uvicorn.Server(config)
-        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        stopping = asyncio.Event()
+        check = HostCheck(app, lambda: app.config)
+        serving = asyncio.create_task(serve_http(check, [listening], lambda: 0, stopping))
         async with asyncio.timeout(30):
-            while not (server.started and app.pool.settled):
+            while not app.pool.settled:
                 await asyncio.sleep(0.02)
         try:
             yield Proxy(app, address, path)
         finally:
-            server.should_exit = server.force_exit = True
+            stopping.set()
             await serving

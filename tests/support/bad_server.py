@@ -97,8 +97,10 @@ def flood(request_id: Any, arguments: dict[str, Any]) -> None:
 
 
 def progress(request_id: Any, arguments: dict[str, Any]) -> None:
+    words = {"message": "x" * arguments["size"]} if "size" in arguments else {}
     for count in range(arguments["count"]):
-        send({"method": "notifications/progress", "params": {"progressToken": request_id, "progress": count}})
+        report = {"progressToken": request_id, "progress": count, **words}
+        send({"method": "notifications/progress", "params": report})
         time.sleep(arguments["every"])
     if arguments.get("answer", True):
         answer(request_id, done=True)
