@@ -17,7 +17,8 @@ import keyring.backends.fail
 import pytest
 
 from mcpproxy.config.models import OAuth
-from mcpproxy.upstream.oauth import AuthUnavailable, LoginFailed, NeedsLogin, OAuthSession, gate
+from mcpproxy.upstream.oauth import AuthUnavailable, LoginFailed, NeedsLogin, gate
+from mcpproxy.upstream.oauth.session import OAuthSession
 from mcpproxy.upstream.tokens import TokenStore
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
 
 from mcpproxy.config.models import OAuth
-from mcpproxy.upstream.oauth import LoginFailed, NeedsLogin, OAuthSession, session
+from mcpproxy.upstream.oauth import LoginFailed, NeedsLogin, session
+from mcpproxy.upstream.oauth.session import OAuthSession
 from mcpproxy.upstream.tokens import TokenStore
 
 if TYPE_CHECKING:

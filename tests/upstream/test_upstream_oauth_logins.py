@@ -13,7 +13,8 @@ import keyring.backends.fail
 import pytest
 
 from mcpproxy.config.models import OAuth, Server
-from mcpproxy.upstream.oauth import LoginFailed, Logins, NeedsLogin, OAuthSession
+from mcpproxy.upstream.oauth import LoginFailed, Logins, NeedsLogin
+from mcpproxy.upstream.oauth.session import OAuthSession
 from mcpproxy.upstream.server import Login
 from mcpproxy.wire.http import HttpChannel
 

@@ -13,7 +13,8 @@ import keyring.backends.fail
 import pytest
 
 from mcpproxy.config.models import OAuth
-from mcpproxy.upstream.oauth import AuthUnavailable, NeedsLogin, OAuthSession
+from mcpproxy.upstream.oauth import AuthUnavailable, NeedsLogin
+from mcpproxy.upstream.oauth.session import OAuthSession
 from mcpproxy.upstream.tokens import Identity, TokenStore
 from mcpproxy.wire.errors import Unauthorized
 from mcpproxy.wire.http import Credentials

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -16,16 +16,16 @@ from mcpproxy.catalog.listing import MAX_TOOLS, Page, read_page
 from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Server
 from mcpproxy.wire.channel import Channel, OnProgress
-from mcpproxy.wire.client import Credentials
+from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.envelope import encode
 from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, RpcError, Unauthorized, WireError
-from mcpproxy.wire.http import HttpChannel
 from mcpproxy.wire.reaper import Reaper
-from mcpproxy.wire.sse import SseChannel
 from mcpproxy.wire.stdio import StdioChannel, child_environment
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientSession
+
+    from mcpproxy.wire.http import HttpChannel
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,8 @@ class Connection:
         self.modern = self.protocol_version in MODERN_PROTOCOL_VERSIONS
         self._meta = _modern_meta(self.protocol_version) if self.modern else b""
         self._headers = {"MCP-Protocol-Version": self.protocol_version} if channel.kind == "http" else {}
-        if isinstance(channel, HttpChannel):
+        if channel.kind == "http":
+            channel = cast("HttpChannel", channel)
             channel.modern = self.modern
             channel.common_headers = self._headers
 
@@ -256,6 +257,8 @@ async def _spawn(link: Link) -> Channel:
 
 
 async def _open_http(link: Link) -> Channel:
+    from mcpproxy.wire.http import HttpChannel  # with an HTTP client of 10 MB, which stdio servers do not need
+
     assert link.server.url is not None
     return HttpChannel(
         link.server.url,
@@ -266,6 +269,8 @@ async def _open_http(link: Link) -> Channel:
 
 
 async def _open_sse(link: Link) -> Channel:
+    from mcpproxy.wire.sse import SseChannel
+
     assert link.server.url is not None
     channel = SseChannel(
         link.server.url,
@@ -384,8 +389,8 @@ def _hopeless(cause: BaseException | None) -> bool:
 async def _listen(connection: Connection, on_tools_changed: Callable[[], None]) -> None:
     """Hear of changes: a listening GET in the handshake era over HTTP, a subscription in the modern one."""
     if not connection.modern:
-        if isinstance(connection.channel, HttpChannel):
-            await connection.channel.listen()
+        if connection.channel.kind == "http":
+            await cast("HttpChannel", connection.channel).listen()
         return
     if not connection.announces_changes:
         return

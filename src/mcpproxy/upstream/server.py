@@ -20,7 +20,7 @@ from mcpproxy.config.models import Config, Server
 from mcpproxy.upstream.connection import Connection, Era, Incompatible, Link, connect
 from mcpproxy.upstream.log import ServerLog
 from mcpproxy.wire.channel import OnProgress
-from mcpproxy.wire.client import Credentials
+from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.errors import CallTimeout, ChannelClosed, SessionExpired, Unauthorized, WireError
 from mcpproxy.wire.reaper import Reaper
 

@@ -5,27 +5,17 @@ from __future__ import annotations
 import contextlib
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.errors import Unauthorized
 
 _MAX_CONNECTIONS = 512
 _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
-
-
-class Credentials(Protocol):
-    """Who we are to an upstream that asks for a login."""
-
-    async def header(self) -> str | None:
-        """The Authorization header, or None where there is none yet."""
-
-    async def unauthorized(self, challenge: str | None) -> bool:
-        """The upstream refused it: True where another try makes sense."""
 
 
 class Client:

@@ -3,6 +3,5 @@
 from mcpproxy.upstream.oauth.callback import page
 from mcpproxy.upstream.oauth.errors import AuthUnavailable, LoginFailed, NeedsLogin
 from mcpproxy.upstream.oauth.logins import Logins
-from mcpproxy.upstream.oauth.session import OAuthSession
 
-__all__ = ["AuthUnavailable", "LoginFailed", "Logins", "NeedsLogin", "OAuthSession", "page"]
+__all__ = ["AuthUnavailable", "LoginFailed", "Logins", "NeedsLogin", "page"]

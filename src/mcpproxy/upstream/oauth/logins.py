@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mcpproxy.config.models import Server
 from mcpproxy.upstream.oauth.errors import LoginFailed
-from mcpproxy.upstream.oauth.session import OAuthSession
 from mcpproxy.upstream.tokens import TokenStore
+
+if TYPE_CHECKING:
+    from mcpproxy.upstream.oauth.session import OAuthSession
 
 
 class Logins:
@@ -36,6 +39,8 @@ class Logins:
             if (before[0].url, before[0].oauth) == (server.url, server.oauth):
                 return before[1]
             self._retire(before[1])
+        from mcpproxy.upstream.oauth.session import OAuthSession  # with the HTTP client, which few need
+
         session = OAuthSession(
             server.name,
             server.url,
