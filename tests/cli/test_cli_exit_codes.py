@@ -230,3 +230,9 @@ def test_version_answers_without_any_configuration(tmp_path: Path) -> None:
     result = run(tmp_path, "--version")
     assert result.stdout.startswith("mcpproxy ")
     assert not (tmp_path / ".mcpproxy").exists()
+
+
+def test_the_command_can_be_run_as_a_module(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mcpproxy", "--version"]
+    asked = subprocess.run(command, env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert asked.stdout == run(tmp_path, "--version").stdout

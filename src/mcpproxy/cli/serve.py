@@ -97,6 +97,8 @@ def _run(loaded: Loaded, home: Path, masker: Masker, *, demo: bool) -> None:
 
     gc.freeze()
     gc.enable()
+    # A call makes some hundred objects and no cycles: with the usual 700 every few calls were a search for nothing.
+    gc.set_threshold(10_000)
     address = address_of(sockets[0]) if sockets else None
     app = App(loaded, home, masker, address=address, extra=(demo_server(),) if demo else ())
     try:
