@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 HEADER_SECONDS = 15.0
 """How long a client may take to send a request's headers."""
+STALLED_SECONDS = 30.0
+"""How long a client may take nothing of what waits for it."""
 DRAIN_SECONDS = 2.5
 """How long calls under way may take to finish once we are asked to stop."""
 _LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -118,11 +120,11 @@ class HostCheck:
         return not is_loopback(config.listen) and _is_address(name)
 
 
-@lru_cache(maxsize=256)
 async def _refuse(send: Send, status: int, code: str, message: str) -> None:
     await respond(send, status, {"success": False, "error": {"code": code, "message": message}})
 
 
+@lru_cache(maxsize=256)
 def _hostname(host: str) -> str:
     with contextlib.suppress(ValueError):
         return (urlsplit(f"//{host}").hostname or "").lower()
@@ -141,9 +143,10 @@ def _is_address(name: str) -> bool:
 
 
 class _Protocol(HttpToolsProtocol):
-    """The HTTP server's protocol with a deadline for headers, which uvicorn does not have."""
+    """The HTTP server's protocol with deadlines for headers and for readers, which uvicorn does not have."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -160,7 +163,16 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()
+        self._forget_reader()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        self._forget_reader()
+        super().resume_writing()
 
     def _await_headers(self) -> None:
         self._forget_deadline()
@@ -170,6 +182,24 @@ class _Protocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _watch_reader(self) -> None:
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self._judge_reader, self._unread())
+
+    def _judge_reader(self, before: int) -> None:
+        """Let a slow reader go on; one that took nothing would keep what waits for it, and the connection, for ever."""
+        if self._unread() < before:
+            self._watch_reader()
+        else:
+            self.transport.abort()
+
+    def _unread(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def _forget_reader(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
 
 class _Server(uvicorn.Server):

@@ -41,4 +41,4 @@ def test_two_hundred_clients_with_equal_ids_each_get_their_own_answer(tmp_path: 
             all_there = asyncio.Barrier(CLIENTS)
             await asyncio.gather(*(with_client(proxy.mcp, number, all_there) for number in range(CLIENTS)))
 
-    run(main())
+    run(main(), "uvloop")

@@ -22,6 +22,7 @@ from mcpproxy.agent.sdk import REQUEST_CANCELLED
 from mcpproxy.agent.sessions import Session
 from mcpproxy.asgi import Headers
 from mcpproxy.calls.model import Caller
+from mcpproxy.calls.reports import Reports
 from mcpproxy.wire import envelope
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ MODERN = b"2026-07-28"
 HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 _MAX_ENVELOPES = 1000
 _MAX_ENVELOPE_BYTES = 8192
-_MAX_REPORTS = 100
 _WATCH_AFTER = 0.05
-_STALLED = 30.0
 _ROUTING = frozenset(
     (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
 )
@@ -127,6 +126,7 @@ class Lane:
         else:
             await exchange.finish(envelope.answer(request.id, result))
         finally:
+            exchange.close()
             if place is not None and self._running.get(place) is task:
                 del self._running[place]
 
@@ -218,7 +218,7 @@ class _Exchange:
         self._send = send
         self._headers = headers
         self._token = token
-        self._reports: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=_MAX_REPORTS)
+        self._reports = Reports()
         self._streaming: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self.gone = False
@@ -250,14 +250,9 @@ class _Exchange:
         """Pass a progress report on under the client's own token."""
         report = envelope.as_dict(params)
         report["progressToken"] = self._token
-        self._put(envelope.notification("notifications/progress", envelope.encode(report)))
+        self._reports.put(envelope.notification("notifications/progress", envelope.encode(report)))
         if self._streaming is None:
             self._streaming = asyncio.create_task(self._stream())
-
-    def _put(self, report: bytes | None) -> None:
-        if self._reports.full():  # a client that reads too slowly gets the newest
-            self._reports.get_nowait()
-        self._reports.put_nowait(report)
 
     async def _stream(self) -> None:
         headers = [
@@ -278,10 +273,14 @@ class _Exchange:
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
             await self._send({"type": "http.response.body", "body": message})
             return
-        self._put(None)
-        async with asyncio.timeout(_STALLED):
-            await self._streaming
+        self._reports.end()
+        await self._streaming
         await self._send({"type": "http.response.body", "body": _event(message)})
+
+    def close(self) -> None:
+        """However it ended, nothing more is sent."""
+        if self._streaming is not None:
+            self._streaming.cancel()
 
 
 def _event(message: bytes) -> bytes:

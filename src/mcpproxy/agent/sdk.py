@@ -24,6 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 import mcpproxy
 from mcpproxy.agent.descriptions import INSTRUCTIONS
+from mcpproxy.calls.reports import Reports
 from mcpproxy.wire import envelope
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class AgentServer(Server[dict[str, Any]]):
     ) -> types.CallToolResult:
         incoming = self._incoming(ctx)
         asks = ctx.meta is not None and ctx.meta.get("progress_token") is not None
-        reports = _Reports(ctx.session) if asks else None
+        reports = _Reporter(ctx.session) if asks else None
         call = self._dispatch(
             params.name,
             incoming.arguments,
@@ -203,30 +204,29 @@ async def _unless_gone(call: Awaitable[bytes], gone: asyncio.Event) -> bytes:
         await asyncio.wait(both)
 
 
-class _Reports:
+class _Reporter:
     """Progress on its way to a client, in order, the newest where the client is slow."""
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=100)
+        self._reports = Reports()
         self._task = asyncio.create_task(self._run())
 
     def put(self, params: bytes) -> None:
         """Take one report of the upstream."""
-        if self._queue.full():
-            self._queue.get_nowait()
-        self._queue.put_nowait(params)
+        self._reports.put(params)
 
     async def _run(self) -> None:
-        while (params := await self._queue.get()) is not None:
+        while (params := await self._reports.get()) is not None:
             report = envelope.as_dict(params)
-            await self._session.report_progress(report["progress"], report.get("total"), report.get("message"))
+            try:
+                await self._session.report_progress(report["progress"], report.get("total"), report.get("message"))
+            except Exception as error:  # an upstream's odd report costs that report only
+                log.debug("a progress report could not be passed on: %s", error)
 
     async def close(self) -> None:
         """Let what is queued go out, but wait for no one who does not read."""
-        if self._queue.full():
-            self._queue.get_nowait()
-        self._queue.put_nowait(None)
+        self._reports.end()
         _, pending = await asyncio.wait({self._task}, timeout=1)
         for task in pending:
             task.cancel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +20,7 @@ from mcpproxy.api.services import RequestId, Rooms, caller, identity
 from mcpproxy.asgi import Gone
 from mcpproxy.calls import result
 from mcpproxy.calls.model import Asked, Call, Reply
+from mcpproxy.calls.reports import Reports
 from mcpproxy.policy.operations import OperationType
 from mcpproxy.policy.verdict import Code, Refusal
 
@@ -45,7 +45,6 @@ _STATUS: dict[Code, int] = {
 """Every other refusal is one of policy: 403."""
 
 _EVENTS = "text/event-stream"
-_MOST_REPORTS = 100
 
 CallWith = Literal["call_tool_read", "call_tool_write", "call_tool_destructive"]
 
@@ -205,23 +204,13 @@ async def call_tool(request: Request, rooms: Rooms, named: RequestId) -> Respons
 
 async def _as_it_goes(request: Request, pipeline: Pipeline, call: Call) -> AsyncGenerator[bytes, None]:
     """A call as events: `progress` as the upstream reports it, then `result` or `error` with the envelope."""
-    reports: asyncio.Queue[bytes] = asyncio.Queue(_MOST_REPORTS)
-
-    def report(progress: bytes) -> None:
-        with contextlib.suppress(asyncio.QueueFull):  # whoever reads slowly misses some, not the last
-            reports.put_nowait(progress)
-
-    call.on_progress = report
+    reports = Reports()
+    call.on_progress = reports.put
     running = asyncio.create_task(pipeline.run(call))
+    running.add_done_callback(lambda _: reports.end())
     try:
-        while not running.done() or not reports.empty():
-            getting = asyncio.create_task(reports.get())
-            await asyncio.wait({running, getting}, return_when=asyncio.FIRST_COMPLETED)
-            if getting.done():
-                yield _event(b"progress", getting.result())
-            else:
-                getting.cancel()
-                await asyncio.wait({getting})
+        while (report := await reports.get()) is not None:
+            yield _event(b"progress", report)
         reply = running.result()
         if reply.refusal is not None:
             yield _event(b"error", failure_body(_refused(reply.refusal), call.request_id))
