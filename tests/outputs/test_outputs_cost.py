@@ -113,7 +113,7 @@ def test_a_schema_that_contains_itself_compiles_and_stays_light(schema: dict[str
     result = compile_schema(schema)
     assert isinstance(result, CompiledSchema)
     assert result.worst_ns_per_byte < 100
-    assert not is_heavy(result, 10_000)
+    assert not is_heavy(result, b"1" * 10_000)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,30 @@ def test_what_cannot_be_reckoned_is_heavy_at_any_size(schema: dict[str, Any]) ->
     result = compile_schema(schema)
     assert isinstance(result, CompiledSchema)
     assert result.worst_ns_per_byte == math.inf
-    assert is_heavy(result, 10)
+    assert is_heavy(result, b"1" * 10)
 
 
 def test_a_plain_pattern_keeps_a_payload_light_and_a_large_one_does_not() -> None:
     light, heavy = compile_schema({"pattern": "^[a-z]+$"}), compile_schema({"pattern": "(?:[ab]{1,50}){1,50}c"})
     assert isinstance(light, CompiledSchema)
     assert isinstance(heavy, CompiledSchema)
-    assert not is_heavy(light, 10_000)
-    assert is_heavy(heavy, 10_000)
+    assert not is_heavy(light, b"1" * 10_000)
+    assert is_heavy(heavy, b"1" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("payload", "heavy"),
+    [
+        (b'{"text":"%s"}' % (b"a, [b] {c} " * 50_000), False),
+        (b'{"text":"%s"}' % (rb"a \\\"quoted\", one " * 20_000), False),
+        (b'["' + b'","' * 10_000 + b'"]' + b" " * 65_536, True),
+        (b"[" + b"1," * 50_000 + b"1]", True),
+        (b'{"text":"%s"}' % (b"a" * 1_048_576), True),
+        (b'{"text":"%s"}' % (b"a" * 60_000), False),
+    ],
+    ids=["prose", "quoted prose", "many texts", "many numbers", "too large in any case", "small"],
+)
+def test_a_long_text_is_light_and_many_values_are_not(payload: bytes, heavy: bool) -> None:
+    schema = compile_schema({"type": "object"})
+    assert isinstance(schema, CompiledSchema)
+    assert is_heavy(schema, payload) is heavy

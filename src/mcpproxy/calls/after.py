@@ -100,10 +100,10 @@ async def check_output(call: Call, house: House) -> Refusal | None:
     if settings.mode == "off" or (schema is None and not settings.guard_undeclared) or call.view.is_error:
         return None
     structured = result.structured(call.view)
-    judge = partial(check, structured, call.view.is_error, schema, settings, mask=house.mask, look=house.apart.look)
+    judge = partial(check, structured, call.view.is_error, schema, settings, mask=house.mask)
     compiled = schema if isinstance(schema, CompiledSchema) else None
-    heavy = structured is not None and is_heavy(compiled, len(structured))
-    verdict = await asyncio.to_thread(judge) if heavy else judge()
+    heavy = structured is not None and is_heavy(compiled, structured)
+    verdict = await asyncio.to_thread(judge, look=house.apart.look) if heavy else judge()
     if verdict.action == "pass":
         return None
     call.findings["output_validation"] = verdict.details()

@@ -154,7 +154,7 @@ async def _check(call: Call, house: House) -> Refusal | None:
     schema = call.plan.input_schema
     if not isinstance(schema, CompiledSchema):
         return None
-    if is_heavy(schema, len(call.arguments)):
+    if is_heavy(schema, call.arguments):
         findings = await asyncio.to_thread(house.apart.look, call.arguments, schema, _LIMITS)
     else:
         findings = schema.violations(value)

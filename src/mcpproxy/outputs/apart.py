@@ -16,13 +16,15 @@ import msgspec
 
 from mcpproxy.config.models import OutputValidation
 from mcpproxy.outputs import frames
-from mcpproxy.outputs.check import examine
 from mcpproxy.outputs.findings import Findings, one
+from mcpproxy.outputs.guards import count_marks
 from mcpproxy.outputs.schema import CompiledSchema
 from mcpproxy.outputs.worker import CPU_SECONDS, Job
 
-# About a millisecond of decoding; larger payloads are not looked at on the event loop.
+# About a millisecond of decoding; larger payloads are not looked at on the event loop, but for a few long texts.
 INLINE_BYTES = 65_536
+INLINE_TEXT_BYTES = 1_048_576
+_INLINE_MARKS = 4_000
 # At worst, by the schema's own reckoning. Real schemas stay far below it.
 _INLINE_NANOSECONDS = 50e6
 # The worker's own limit is processor time. This one is for a machine that does not let it run at all.
@@ -31,13 +33,16 @@ _WALL_SECONDS = 30.0
 _PASSED_ON = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 
 
-def is_heavy(schema: CompiledSchema | None, size: int) -> bool:
-    """Say whether a payload of this size may take long: then `look` blocks, and belongs in a thread."""
-    return size > INLINE_BYTES or (schema is not None and schema.worst_ns_per_byte * size > _INLINE_NANOSECONDS)
+def is_heavy(schema: CompiledSchema | None, payload: bytes) -> bool:
+    """Say whether a look at this payload may take long: then it belongs in a thread, and into `Apart.look`."""
+    size = len(payload)
+    if schema is not None and schema.worst_ns_per_byte * size > _INLINE_NANOSECONDS:
+        return True
+    return size > INLINE_BYTES and (size > INLINE_TEXT_BYTES or count_marks(payload) > _INLINE_MARKS)
 
 
 class Apart:
-    """Looks at light payloads on the spot and hands heavy ones to a few worker processes."""
+    """Hands heavy payloads to a few worker processes."""
 
     def __init__(self, workers: int = 2) -> None:
         # Started when first needed: most gateways never see a heavy payload.
@@ -47,9 +52,7 @@ class Apart:
         self._workers = workers
 
     def look(self, structured: bytes, schema: CompiledSchema | None, settings: OutputValidation) -> Findings:
-        """Look at one payload; a `check.Look`. Blocks while a worker does it, where it is heavy."""
-        if not is_heavy(schema, len(structured)):
-            return examine(structured, schema, settings)
+        """Look at one payload; a `check.Look`. Blocks while a worker does it."""
         job = Job(structured=structured, schema=schema.source if schema else None, settings=settings)
         return self._ask(msgspec.msgpack.encode(job))
 

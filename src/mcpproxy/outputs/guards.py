@@ -8,6 +8,7 @@ _PAIRED = b"[]"
 # One kind of bracket is enough to count levels, and it halves the passes over the bytes.
 _ONE_KIND = bytes.maketrans(b"{}", _PAIRED)
 _NOT_NESTING = bytes(byte for byte in range(256) if byte not in b'"[]{}')
+_NOT_MARKS = bytes(byte for byte in range(256) if byte not in b'",[]{}')
 _NOT_COLON = bytes(byte for byte in range(256) if byte not in b'":')
 _STEP = {_PAIRED[0]: 1, _PAIRED[1]: -1}
 # Each round removes the innermost level of everything at the speed of memory; real payloads end here.
@@ -27,6 +28,11 @@ def too_deep(raw: bytes, limit: int) -> bool:
             return False
         marks = marks.replace(_PAIRED, b"")
     return _climbs_above(marks, limit - rounds)
+
+
+def count_marks(raw: bytes) -> int:
+    """Count the commas and brackets outside strings, which tell how many values there are to decode."""
+    return len(_outside_strings(raw, _NOT_MARKS))
 
 
 def count_keys(raw: bytes) -> int:
