@@ -160,7 +160,8 @@ def main() -> None:
     (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
     whole = not (options.quick or options.only or options.sizes or options.callers or options.front)
     picture = options.picture or (PICTURE if whole else RESULTS / f"{name}.png")
-    print(f"\n{draw(panels(rows), picture)}\n{RESULTS / name}.json, {found['took_s']:.0f} s; {found['machine']}")
+    drawn = draw(panels(rows), picture)
+    print(f"\n{drawn}\n{RESULTS / name}.json, {found['took_s']:.0f} s; {found['machine']}")
 
 
 def _scenarios(options: argparse.Namespace) -> list[Scenario]:

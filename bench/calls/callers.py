@@ -298,6 +298,8 @@ class Stdio:
 
     def read(self) -> Iterator[int]:
         for line in self._lines():
+            if line.find(b'"method":', 0, 100) > 0:  # a notification
+                continue
             at = line.find(b'"id":', 0, 100)
             if at < 0:
                 at = line.rfind(b'"id":')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import urllib.request
 from collections.abc import Mapping
@@ -45,11 +46,12 @@ def environment(scratch: Path) -> Mapping[str, str]:
     }
 
 
-def prepare(home: Path, port: int, upstream: str) -> str:
+def prepare(home: Path, port: int, upstream: str, scratch: Path) -> str:
     """Tell it of the upstream; gives a token for callers."""
     make = [str(home / "bin" / "python"), "-m", "mcpgateway.utils.create_jwt_token", "--admin"]
     asked = [*make, "--username", _ADMINISTRATOR, "--exp", "1000", "--secret", _secret("jwt")]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    settings = {**os.environ, **environment(scratch)}
+    done = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True, env=settings)
     token = done.stdout.split()[-1]
     body = json.dumps({"name": "bench", "url": upstream, "transport": "STREAMABLEHTTP"}).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}/gateways", body, method="POST")

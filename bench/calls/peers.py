@@ -21,6 +21,7 @@ from bench.calls import contextforge
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".bench"
 HERE = Path(__file__).parent
+CONSOLE = HOME / "mcpproxy" / "bin" / "mcpproxy"
 
 Transport = Literal["stdio", "http"]
 
@@ -70,12 +71,24 @@ class Gateway(Struct, frozen=True):
     """What is left to do once it answers; gives the key for callers, if there is one."""
 
 
+def install_mcpproxy() -> None:
+    """The proxy as a user installs it: the tests' environment has extras that cost 200 MB."""
+    place, wanted = HOME / "mcpproxy", (ROOT / "requirements.txt").read_text()
+    done = place / ".done"
+    if not done.exists() or done.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
+        pip = [str(place / "bin" / "pip"), "install", "-qq"]
+        subprocess.run([*pip, "-r", str(ROOT / "requirements.txt")], check=True)
+        subprocess.run([*pip, "--no-deps", "-e", str(ROOT)], check=True)
+        done.write_text(wanted)
+
+
 def _pip(name: str, package: str) -> Callable[[], None]:
     def install() -> None:
         place = HOME / name
         if not (place / ".done").exists():
             subprocess.run([sys.executable, "-m", "venv", place], check=True)
-            subprocess.run([place / "bin" / "pip", "install", "-q", package], check=True)
+            subprocess.run([place / "bin" / "pip", "install", "-qq", package], check=True)
             (place / ".done").touch()
 
     return install
@@ -113,15 +126,20 @@ def _mcpproxy(setting: Setting) -> list[str]:
     }
     config.write_text(json.dumps(settings))
     config.chmod(0o600)
-    program = Path(sys.executable).with_name("mcpproxy")
     front = ["--stdio"] if setting.front == "stdio" else []
-    return [str(program), "serve", *front, "--config", str(config), "--data-dir", str(setting.scratch / "data")]
+    return [str(CONSOLE), "serve", *front, "--config", str(config), "--data-dir", str(setting.scratch / "data")]
 
 
 def _bare_lane(setting: Setting) -> list[str] | None:
     if setting.front == "stdio":
         return None
-    return [sys.executable, "-m", "bench.calls.bare_lane", str(setting.port), json.dumps(setting.entry)]
+    return [
+        str(CONSOLE.with_name("python")),
+        "-m",
+        "bench.calls.bare_lane",
+        str(setting.port),
+        json.dumps(setting.entry),
+    ]
 
 
 def _fastmcp(setting: Setting) -> list[str]:
@@ -186,8 +204,8 @@ def _node() -> str:
 
 _VARIANT, _ARGUMENTS = "call_tool_read", '{"name":"bench:echo","args":{}}'
 
-MCPPROXY = Gateway("mcpproxy", _mcpproxy, tool=_VARIANT, arguments=_ARGUMENTS)
-BARE_LANE = Gateway("bare lane", _bare_lane, tool=_VARIANT, arguments=_ARGUMENTS)
+MCPPROXY = Gateway("mcpproxy", _mcpproxy, install_mcpproxy, tool=_VARIANT, arguments=_ARGUMENTS)
+BARE_LANE = Gateway("bare lane", _bare_lane, install_mcpproxy, tool=_VARIANT, arguments=_ARGUMENTS)
 PEERS = (
     Gateway("fastmcp", _fastmcp, _pip("fastmcp", "fastmcp"), _pip_version("fastmcp", "fastmcp")),
     Gateway("mcp-proxy", _mcp_proxy, _pip("mcp-proxy", "mcp-proxy"), _pip_version("mcp-proxy", "mcp-proxy")),
@@ -202,7 +220,9 @@ PEERS = (
         tool="bench-echo",
         path="/mcp/",
         environment=lambda setting: contextforge.environment(setting.scratch),
-        prepare=lambda setting: contextforge.prepare(HOME / "contextforge", setting.port, setting.upstream_url),
+        prepare=lambda setting: contextforge.prepare(
+            HOME / "contextforge", setting.port, setting.upstream_url, setting.scratch
+        ),
     ),
 )
 GATEWAYS = (MCPPROXY, BARE_LANE, *PEERS)

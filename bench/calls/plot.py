@@ -15,10 +15,12 @@ OURS, OTHERS, QUIET = "#1f6feb", "#9aa4b2", "#d0d7de"
 
 def draw(panels: list[dict[str, Any]], path: Path) -> str:
     """Write a PNG; says where it is, or why there is none."""
+    if not panels:
+        return "no picture: there is nothing to draw"
     try:
         if not (HOME / ".done").exists():
             subprocess.run([sys.executable, "-m", "venv", HOME], check=True)
-            subprocess.run([HOME / "bin" / "pip", "install", "-q", "matplotlib"], check=True)
+            subprocess.run([HOME / "bin" / "pip", "install", "-qq", "matplotlib"], check=True)
             (HOME / ".done").touch()
         path.parent.mkdir(parents=True, exist_ok=True)
         command = [str(HOME / "bin" / "python"), __file__, str(path)]

@@ -228,6 +228,7 @@ def direct(scenario: Scenario) -> Iterator[tuple[Target, int]]:
 @contextlib.contextmanager
 def only_mcpproxy(size: int = 200) -> Iterator[tuple[Target, Scenario]]:
     """The proxy alone before one stdio upstream, for the other benches."""
+    MCPPROXY.install()
     scenario = Scenario("http", "stdio", size, (1,))
     with serving(MCPPROXY, scenario, 0) as target:
         yield target, scenario

@@ -35,14 +35,14 @@ class Answers:
     def __init__(self, size: int) -> None:
         self._result = result(size)
 
-    def to(self, line: bytes) -> bytes:
-        """The answer to one message; nothing where none is due."""
+    def to(self, line: bytes) -> "tuple[bytes, ...]":
+        """The answer to one message, in parts, so that a large result is never copied; none where none is due."""
         if b'"tools/call"' in line:
             start = line.index(b'"id":') + 5
             end = min(at for at in (line.find(b",", start), line.find(b"}", start)) if at > 0)
-            return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (line[start:end].strip(), self._result)
+            return b'{"jsonrpc":"2.0","id":%s,"result":' % line[start:end].strip(), self._result, b"}"
         message = json.loads(line)
-        return json.dumps(_answer(message)).encode() if "id" in message else b""
+        return (json.dumps(_answer(message)).encode(),) if "id" in message else ()
 
 
 def _answer(message: dict[str, object]) -> dict[str, object]:
@@ -66,7 +66,9 @@ def serve_stdio(answers: Answers) -> None:
     for line in sys.stdin.buffer:
         answer = answers.to(line)
         if answer:
-            out.write(answer + b"\n")
+            for part in answer:
+                out.write(part)
+            out.write(b"\n")
             out.flush()
 
 
@@ -89,7 +91,8 @@ class Client:
             self._got += data
             while (end := self._end()) is not None:
                 request, self._got = self._got[:end], self._got[end:]
-                self._socket.sendall(self._reply(request))
+                for part in self._reply(request):
+                    self._socket.sendall(part)
         except OSError:
             return False
         return True
@@ -103,14 +106,16 @@ class Client:
         end = body + (int(head[at + 15 : head.index(b"\r\n", at)]) if at > 0 else 0)
         return end if len(self._got) >= end else None
 
-    def _reply(self, request: bytes) -> bytes:
+    def _reply(self, request: bytes) -> "tuple[bytes, ...]":
         if not request.startswith(b"POST"):  # no stream of our own, and no sessions to end
-            return b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"
+            return (b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n",)
         answer = self._answers.to(request[request.index(b"\r\n\r\n") + 4 :])
         if not answer:
-            return b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-        return head % len(answer) + answer
+            return (b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",)
+        length = sum(map(len, answer))
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % length
+        # A small answer leaves in one packet.
+        return (head + b"".join(answer),) if length < 1 << 16 else (head, *answer)
 
     def close(self) -> None:
         """The client is gone."""
