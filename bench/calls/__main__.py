@@ -49,7 +49,7 @@ class Bench:
     def run(self, scenario: Scenario) -> None:
         """Measure every target in every cell of a scenario, round by round."""
         with contextlib.ExitStack() as stack:
-            targets = [(target, self._load(stack, target, scenario)) for target in self._targets(stack, scenario)]
+            targets = [(target, self._load(stack, target)) for target in self._targets(stack, scenario)]
             for callers, progress in itertools.product(scenario.callers, scenario.progress):
                 for round_ in range(self._rounds):
                     # Who comes first changes: being next to a heavy neighbour should hit everybody once.
@@ -60,7 +60,7 @@ class Bench:
                         except (Failed, OSError, ValueError, IndexError) as error:
                             text = f"{target.name}, {scenario.size} B, {callers} callers, round {round_ + 1}: {error}"
                             self._note(text)
-                            targets[place] = target, self._load(stack, target, scenario)
+                            targets[place] = target, self._load(stack, target)
                         else:
                             self.results.add(scenario, callers, progress, target.name, round_, row)
 
@@ -76,8 +76,8 @@ class Bench:
                 self._note(f"{gateway.name}, {scenario.front} to {scenario.upstream}: {error}")
         return targets
 
-    def _load(self, stack: contextlib.ExitStack, target: Target, scenario: Scenario) -> Loader:
-        return stack.enter_context(Loader(target, scenario))
+    def _load(self, stack: contextlib.ExitStack, target: Target) -> Loader:
+        return stack.enter_context(Loader(target))
 
     def _note(self, text: str) -> None:
         self.failed.append(text)

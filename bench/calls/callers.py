@@ -36,26 +36,29 @@ class WrongAnswer(Exception):
 class Job(Struct, frozen=True):
     """What is called, and what an answer must be like."""
 
-    tool: str
-    arguments: str
+    method: str
+    params: str
+    """A JSON object with something in it."""
     least: int
     """How many bytes a result has at the least: one that was cut is not the same work."""
+    sign: bytes
+    """What stands in every right answer."""
     progress: bool = False
 
     def request(self) -> tuple[bytes, bytes]:
-        """A tools/call: what stands before and after its id."""
+        """What stands before and after a request's id."""
         token = ',"_meta":{"progressToken":%d}' if self.progress else ""
-        params = f'{{"name":{json.dumps(self.tool)},"arguments":{self.arguments}{token}}}'
-        return b'{"jsonrpc":"2.0","id":', f',"method":"tools/call","params":{params}}}'.encode()
+        params = f"{self.params.removesuffix('}')}{token}}}"
+        return b'{"jsonrpc":"2.0","id":', f',"method":"{self.method}","params":{params}}}'.encode()
 
     def body(self, number: int) -> bytes:
-        """The tools/call with this id."""
+        """The request with this id."""
         head, tail = self.request()
         return b"%s%d%s" % (head, number, tail % number if self.progress else tail)
 
     def check(self, answer: bytes | bytearray) -> None:
         """Raise unless it is a whole result."""
-        if len(answer) < self.least or b"xxxxxxxx" not in answer or b'"isError":true' in answer[-400:]:
+        if len(answer) < self.least or self.sign not in answer or b'"isError":true' in answer[-400:]:
             raise WrongAnswer(f"not the result: {bytes(answer[:300])!r}")
 
 
@@ -176,7 +179,7 @@ class Http:
             yield self._last
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, WrongAnswer):
             self._exchange("DELETE", b"")
         self._socket.close()
 

@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec import structs
+
 from bench.calls.callers import PATIENCE, Caller, Http, Job, Sse, Stdio, WrongAnswer
 
 CLIENTS: dict[str, type[Http] | type[Sse]] = {"http": Http, "sse": Sse}
@@ -38,9 +40,11 @@ class Load:
 
     def prepare(self, count: int, job: Job) -> None:
         """Have so many callers, connected and warm."""
-        missing = (1 if self._shared else count) - len(self._callers)
-        with ThreadPoolExecutor(8) as many:
-            self._callers += many.map(lambda _: self._connect(), range(missing))
+        if self._shared and not self._callers:
+            self._callers = [self._connect()]  # in this thread: a child is listed with the thread that started it
+        elif not self._shared:
+            with ThreadPoolExecutor(8) as many:
+                self._callers += many.map(lambda _: self._connect(), range(count - len(self._callers)))
         chosen = self._callers[:count]
         for caller in chosen:
             caller.prepare(job)
@@ -108,12 +112,14 @@ def main() -> None:
     parser.add_argument("--url")
     parser.add_argument("--transport", choices=CLIENTS, default="http")
     parser.add_argument("--key", default="", help="a bearer token")
-    parser.add_argument("--tool", required=True)
-    parser.add_argument("--arguments", default="{}")
+    parser.add_argument("--method", default="tools/call")
+    parser.add_argument("--params", required=True, help="JSON, not empty")
+    parser.add_argument("--sign", default="xxxxxxxx", help="what stands in every right answer")
     parser.add_argument("--least", type=int, default=1, help="how many bytes an answer has")
     parser.add_argument("command", nargs="*")
     options = parser.parse_args()
     client = CLIENTS[options.transport]
+    job = Job(options.method, options.params, options.least, options.sign.encode())
 
     def connect() -> Caller:
         return Stdio(options.command) if options.command else client(options.url, options.key)
@@ -124,7 +130,7 @@ def main() -> None:
         for line in iter(sys.stdin.readline, ""):
             match line.split():
                 case ["prepare", count, progress]:
-                    load.prepare(int(count), Job(options.tool, options.arguments, options.least, progress == "True"))
+                    load.prepare(int(count), structs.replace(job, progress=progress == "True"))
                     print("ready", flush=True)
                 case ["run", seconds, rate]:
                     print(json.dumps(_measured(load, float(seconds), float(rate))), flush=True)

@@ -43,6 +43,10 @@ class Tree:
         """The upstreams of the bench alone."""
         return _sum(pid for pid in self._pids() if _is_upstream(pid))
 
+    def child(self) -> Tree:
+        """What the process started first."""
+        return Tree(self._pids()[1])
+
     def reset_peak(self) -> None:
         """Measure the peak of memory from now on."""
         for pid in self._pids():

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from msgspec import Struct
 
-from bench.calls.peers import MCPPROXY, ROOT, Gateway, Setting, Transport
+from bench.calls.peers import ROOT, Gateway, Setting, Transport
 from bench.calls.processes import Tree
 
 START_SECONDS = 90.0
@@ -64,11 +64,10 @@ class Target(Struct):
 class Loader:
     """The load on one target, in a process of its own."""
 
-    def __init__(self, target: Target, scenario: Scenario) -> None:
+    def __init__(self, target: Target) -> None:
         child = ["--", *target.command] if target.command else []
-        least = ["--least", str(int(scenario.size * 0.9))]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.calls.load", *target.arguments, *least, *child],
+            [sys.executable, "-m", "bench.calls.load", *target.arguments, *child],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -117,7 +116,7 @@ class Loader:
 def cell(target: Target, load: Loader, callers: int, progress: bool, seconds: float) -> Row:
     """One measurement: what the callers saw, and what it cost the gateway."""
     load.prepare(callers, progress)
-    tree = target.tree or Tree(_only_child(load.pid))
+    tree = target.tree or Tree(load.pid).child()
     tree.reset_peak()
     before, behind = tree.own().cpu, tree.upstreams().cpu
     row = load.run(seconds)
@@ -131,8 +130,9 @@ def cell(target: Target, load: Loader, callers: int, progress: bool, seconds: fl
     }
 
 
-def _only_child(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+def _asked(tool: str, arguments: str, size: int) -> list[str]:
+    """A call of a tool, for the load; an answer that was cut on the way is not the same work."""
+    return ["--params", f'{{"name":"{tool}","arguments":{arguments}}}', "--least", str(int(size * 0.9))]
 
 
 def free_port() -> int:
@@ -172,23 +172,24 @@ def serving(gateway: Gateway, scenario: Scenario, upstream_port: int) -> Iterato
             raise Impossible(f"it has no way from {scenario.front} to {scenario.upstream}")
         homes = {name: str(scratch) for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
         environment = {**os.environ, **homes, **gateway.environment(setting)}
-        asked = ["--tool", gateway.tool, "--arguments", gateway.arguments]
+        asked = _asked(gateway.tool, gateway.arguments, scenario.size)
         if scenario.front == "stdio":
             yield Target(gateway.name, asked, command, environment=environment)
             return
         url = f"http://127.0.0.1:{port}{gateway.path}"
         with (scratch / "log").open("wb") as log, started(command, log, environment) as process:
-            _await_port(process, port, scratch / "log")
+            await_port(process, port, scratch / "log")
             key = gateway.prepare(setting)
             more = ["--key", key] if key else []
             target = Target(gateway.name, ["--url", url, "--transport", gateway.transport, *asked, *more], [])
-            _await_answer(target, scenario)
+            _await_answer(target)
             target.tree = Tree(process.pid)
             target.rest = target.tree.own().rss
             yield target
 
 
-def _await_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def await_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until a process takes connections."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
@@ -197,12 +198,12 @@ def _await_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise Failed(f"it did not start: {log.read_text(errors='replace')[-500:]!r}")
 
 
-def _await_answer(target: Target, scenario: Scenario) -> None:
+def _await_answer(target: Target) -> None:
     """Its port may answer before its upstream does."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            with Loader(target, scenario) as load:
+            with Loader(target) as load:
                 load.prepare(1)
                 return
         except Failed as error:
@@ -216,19 +217,10 @@ def direct(scenario: Scenario) -> Iterator[tuple[Target, int]]:
     """The upstream itself, and the port where it speaks HTTP, if it does."""
     port = free_port() if scenario.upstream == "http" else 0
     setting = Setting(scenario.size, scenario.front, scenario.upstream, 0, port, Path("/"))
-    asked = ["--tool", "echo"]
+    asked = _asked("echo", "{}", scenario.size)
     if scenario.upstream == "stdio":
         yield Target("direct", asked, setting.child), 0
         return
     with tempfile.NamedTemporaryFile() as log, started([*setting.child, str(port)], log, dict(os.environ)) as process:
-        _await_port(process, port, Path(log.name))
+        await_port(process, port, Path(log.name))
         yield Target("direct", [*asked, "--url", setting.upstream_url], [], Tree(process.pid)), port
-
-
-@contextlib.contextmanager
-def only_mcpproxy(size: int = 200) -> Iterator[tuple[Target, Scenario]]:
-    """The proxy alone before one stdio upstream, for the other benches."""
-    MCPPROXY.install()
-    scenario = Scenario("http", "stdio", size, (1,))
-    with serving(MCPPROXY, scenario, 0) as target:
-        yield target, scenario
