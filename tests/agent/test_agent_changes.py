@@ -22,8 +22,10 @@ async def test_a_modern_client_that_listens_hears_of_another_server(tmp_path: Pa
         async with client.listen(tools_list_changed=True) as changes:
             proxy.rewrite(mcpServers=[echo(), echo("second")])
             async with asyncio.timeout(30):
-                await anext(aiter(changes))
-        assert "Connected servers: echo, second." in await _described(client)
+                # The first may still tell of the start.
+                async for _ in changes:
+                    if "Connected servers: echo, second." in await _described(client):
+                        break
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,9 @@ async def test_a_client_of_the_handshake_era_hears_of_a_change(tmp_path: Path, c
         proxy.rewrite(**change)
         async with asyncio.timeout(30):
             await heard.wait()
-        assert (await client.list_tools()).tools != before
+            while (await client.list_tools()).tools == before:
+                heard.clear()
+                await heard.wait()
 
 
 async def _settle(proxy: Proxy) -> None:

@@ -104,16 +104,19 @@ class Lane:
         return True
 
     async def _run(self, exchange: _Exchange, request: _Request, caller: Caller, arrived: Arrived) -> None:
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
         place = (arrived.session.id, request.id) if arrived.session is not None else None
         if place is not None:
             self._running[place] = task
         try:
             result = await exchange.run(
+                loop,
+                task,
                 lambda progress: self._dispatch(
                     request.params.name, bytes(request.params.arguments) or b"{}", caller, arrived.request_id, progress
-                )
+                ),
             )
         except asyncio.CancelledError:
             if exchange.gone:
@@ -218,16 +221,20 @@ class _Exchange:
         self._send = send
         self._headers = headers
         self._token = token
-        self._reports = Reports()
+        self._reports: Reports | None = None
         self._streaming: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self.gone = False
 
-    async def run(self, dispatch: Callable[[Callable[[bytes], None] | None], Any]) -> bytes:
-        """Make the call; a client that leaves ends it."""
-        loop = asyncio.get_running_loop()
+    async def run(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        task: asyncio.Task[Any],
+        dispatch: Callable[[Callable[[bytes], None] | None], Any],
+    ) -> bytes:
+        """Make the call, which is this task's; a client that leaves ends it."""
         # Most calls are over before a client could leave: those never pay for the watch.
-        watch = loop.call_later(_WATCH_AFTER, self._watch, asyncio.current_task())
+        watch = loop.call_later(_WATCH_AFTER, self._watch, task)
         try:
             result: bytes = await dispatch(self._report if self._token is not None else None)
             return result
@@ -236,13 +243,12 @@ class _Exchange:
             if self._watching is not None:
                 self._watching.cancel()
 
-    def _watch(self, call: asyncio.Task[Any] | None) -> None:
+    def _watch(self, call: asyncio.Task[Any]) -> None:
         async def wait() -> None:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
             self.gone = True
-            if call is not None:
-                call.cancel()
+            call.cancel()
 
         self._watching = asyncio.create_task(wait())
 
@@ -250,11 +256,12 @@ class _Exchange:
         """Pass a progress report on under the client's own token."""
         report = envelope.as_dict(params)
         report["progressToken"] = self._token
+        if self._reports is None:
+            self._reports = Reports()
+            self._streaming = asyncio.create_task(self._stream(self._reports))
         self._reports.put(envelope.notification("notifications/progress", envelope.encode(report)))
-        if self._streaming is None:
-            self._streaming = asyncio.create_task(self._stream())
 
-    async def _stream(self) -> None:
+    async def _stream(self, reports: Reports) -> None:
         headers = [
             (b"content-type", b"text/event-stream"),
             (b"cache-control", b"no-cache, no-transform"),
@@ -262,12 +269,12 @@ class _Exchange:
             *self._headers,
         ]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        while (report := await self._reports.get()) is not None:
+        while (report := await reports.get()) is not None:
             await self._send({"type": "http.response.body", "body": _event(report), "more_body": True})
 
     async def finish(self, message: bytes) -> None:
         """Send the answer, behind whatever progress is still under way."""
-        if self._streaming is None:
+        if self._reports is None or self._streaming is None:
             length = str(len(message)).encode()
             headers = [(b"content-type", b"application/json"), (b"content-length", length), *self._headers]
             await self._send({"type": "http.response.start", "status": 200, "headers": headers})
