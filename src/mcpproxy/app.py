@@ -72,7 +72,9 @@ class App:
         *,
         address: str | None = None,
         extra: tuple[Server, ...] = (),
+        errand: bool = False,
     ) -> None:
+        """With `errand` it lives for one command: nobody searches, and that it came and went is no news."""
         self.loaded = loaded
         self.data_dir = data_dir
         self.started_at = self.loaded_at = time.time()
@@ -80,6 +82,7 @@ class App:
         self.masker = masker
         self._address = address
         self._extra = extra
+        self._errand = errand
         self._overrides: dict[str, Any] = {"listen": loaded.config.listen}
         self._reaper = Reaper()
         self.storage: Storage
@@ -127,7 +130,8 @@ class App:
             self.catalog = Catalog(ListingStore(self.storage), self._wanted, guard)
             self.finder = Finder(self.data_dir)
             stack.push_async_callback(asyncio.to_thread, self.finder.close)
-            self.catalog.watch(self.finder.listed)
+            if not self._errand:
+                self.catalog.watch(self.finder.listed)
             await self.catalog.restore({server.name: server_identity(server) for server in self.servers})
             self.journal = Journal(
                 self.storage, self.data_dir, settings=lambda: self.config.activity, mask=self.masker.mask
@@ -136,7 +140,7 @@ class App:
             stack.push_async_callback(self.journal.stop)
             retention = Retention(self.storage, self.journal, lambda: self.config.activity)
             stack.push_async_callback(_end, asyncio.create_task(retention.run()))
-            self.chronicle = Chronicle(self.journal)
+            self.chronicle = Chronicle(self.journal, errand=self._errand)
             await self.chronicle.start({"listen": self.config.listen, "servers": len(self.servers)})
             stack.push_async_callback(self.chronicle.stop)
             self.logins = Logins(

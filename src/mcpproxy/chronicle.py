@@ -41,8 +41,9 @@ def caused_by(source: Source, request_id: str) -> Iterator[None]:
 class Chronicle:
     """Writes down what happens without being asked, in order, and holds nobody up for it."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, *, errand: bool = False) -> None:
         self._journal = journal
+        self._errand = errand
         self._queue: asyncio.Queue[Record | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._told: dict[str, State] = {}
@@ -50,6 +51,8 @@ class Chronicle:
     async def start(self, metadata: dict[str, Any]) -> None:
         """The proxy is up."""
         self._task = asyncio.create_task(self._run())
+        if self._errand:
+            return
         self._put(
             Record(
                 type="system_start",
@@ -61,7 +64,8 @@ class Chronicle:
 
     async def stop(self) -> None:
         """The proxy goes down; everything said so far is written first."""
-        self._put(Record(type="system_stop", source="internal", status="success"))
+        if not self._errand:
+            self._put(Record(type="system_stop", source="internal", status="success"))
         self._queue.put_nowait(None)
         if self._task is not None:
             await self._task
@@ -69,6 +73,8 @@ class Chronicle:
     def server_changed(self, upstream: Upstream, before: State) -> None:
         """A server came to another state. Every try of a server that stays away would be noise."""
         if upstream.state not in _WORTH_TELLING or self._told.get(upstream.name) == upstream.state:
+            return
+        if self._errand and upstream.state in _GOOD:
             return
         self._told[upstream.name] = upstream.state
         self._put(

@@ -211,6 +211,11 @@ def test_only_the_server_that_is_needed_is_started(tmp_path: Path) -> None:
     assert not heard.exists()
 
 
+def test_a_call_without_a_daemon_leaves_its_own_record_and_no_starts_and_stops(alone: Home) -> None:
+    alone.ok("call", "tool-read", "echo:plain")
+    assert {record["type"] for record in records(alone)} <= {"tool_call", "tool_change"}
+
+
 def test_json_stays_parseable_whatever_is_logged(home: Home) -> None:
     result = home.run("call", "tool-read", "demo:list_notes", "limit=1", "-o", "json", "--log-level", "debug")
     assert result.returncode == 0

@@ -31,4 +31,4 @@ def app_with(session: Session, servers: Collection[str]) -> App:
     config = session.config
     needed = tuple(server for server in config.servers if server.name in servers)
     loaded = structs.replace(session.loaded, config=structs.replace(config, servers=needed, listen=""))
-    return App(loaded, session.data_dir, masker)
+    return App(loaded, session.data_dir, masker, errand=True)
