@@ -219,13 +219,12 @@ class Channel(ABC):
         except InvalidAnswer as error:
             return self.fail_broken(envelope.salvage_whole(data), error)
 
-    def take_event(self, event: Event) -> None:
-        """Take an event of a stream that carries messages for many."""
+    def take_event(self, event: Event) -> bool:
+        """Take an event of a stream that carries messages for many; False where nobody had a use for it."""
         if event.cut:
             request_id = envelope.salvage_id(event.data, event.data)
-            self.fail_broken(request_id, AnswerTooLarge(self.max_result_bytes))
-        else:
-            self.deliver(event.data)
+            return self.fail_broken(request_id, AnswerTooLarge(self.max_result_bytes))
+        return self.deliver(event.data)
 
     def fail_broken(self, request_id: RequestId | None, error: WireError) -> bool:
         """Fail the request that a broken message belongs to; False where that cannot be told."""

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+MAX_JUNK_BYTES = 16 * 1024 * 1024
+"""How much may come between two messages that are of use to somebody, before the sender is stopped."""
+
+_JUNK_LINE_COST = 256  # of a line that is of no use, beside its bytes
+_MAX_JUNK_EVENT = 64 * 1024
 _LINE_COST = 16  # of a line of data beside its bytes: millions of empty ones are work too
 _KEPT_HEAD = 1024
 _KEPT_TAIL = 512
@@ -32,8 +37,15 @@ class EventParser:
         self.retry: float | None = None
         self.overflowing = False
         """The event under way is over the limit."""
+        self.junk = 0
+        """How much has come since whoever takes the events set it back to nothing, and what it cost to read."""
         self._limit = limit
         self.restart()
+
+    @property
+    def flooding(self) -> bool:
+        """Whether too much has come that was of use to nobody."""
+        return self.junk > MAX_JUNK_BYTES
 
     def restart(self) -> None:
         """Begin with a new stream; what the old one left unfinished will come again or never."""
@@ -60,6 +72,8 @@ class EventParser:
             if (event := self._end_line()) is not None:
                 events.append(event)
             start = end + 1
+            if self.flooding:
+                return events  # whoever takes them will have no more of it
         self._take(chunk[start:])
         return events
 
@@ -80,10 +94,12 @@ class EventParser:
             return self._finish()
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if name == b"data":
+        if name == b"data":  # bounded by the limit
             self._data += value + b"\n"
             self._lines += 1
-        elif name == b"event":
+            return None
+        self.junk += len(line) + _JUNK_LINE_COST
+        if name == b"event":
             self._name = value.decode(errors="replace")
         elif name == b"id" and len(value) <= _MAX_ID and b"\0" not in value:
             self._id = value.decode(errors="replace")
@@ -95,4 +111,5 @@ class EventParser:
         event = Event(self._name, bytes(self._data[:-1]), self.overflowing)
         self._name, self._data, self._lines, self.overflowing = "message", bytearray(), 0, False
         self.last_id = self._id
+        self.junk += min(len(event.data), _MAX_JUNK_EVENT) + _JUNK_LINE_COST
         return event if event.data else None

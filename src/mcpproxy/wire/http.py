@@ -16,7 +16,8 @@ from multidict import CIMultiDict
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
-from mcpproxy.wire.client import Client, Credentials, origin, readable
+from mcpproxy.wire.client import Client, origin, readable
+from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import (
     AnswerTooLarge,
@@ -28,6 +29,7 @@ from mcpproxy.wire.errors import (
     WireError,
 )
 from mcpproxy.wire.events import EventParser
+from mcpproxy.wire.streams import follow
 
 __all__ = ["Credentials", "HttpChannel"]
 
@@ -36,6 +38,7 @@ log = logging.getLogger(__name__)
 _MAX_ERROR_BODY = 65_536
 _FRUITLESS_RESUMES = 5
 _SHORTEST_PAUSE = 0.1
+_PAUSE_AFTER_FLOOD = 60.0
 _DRAIN_PATIENCE = 1.0
 _SESSION_HEADER = "Mcp-Session-Id"
 _JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -122,17 +125,15 @@ class HttpChannel(Channel):
             pending.fail(InvalidAnswer("the HTTP answer does not answer the request"))
 
     async def _read_events(self, response: aiohttp.ClientResponse, parser: EventParser, pending: Pending) -> None:
+        def answered() -> bool:
+            if parser.overflowing and not pending.future.done():
+                raise AnswerTooLarge(self.max_result_bytes)
+            return pending.future.done()
+
         self._adopt_session(response)
         parser.restart()
         try:
-            async for chunk in response.content.iter_any():
-                for event in parser.feed(chunk):
-                    if event.name == "message":
-                        self.take_event(event)
-                if pending.future.done():
-                    return
-                if parser.overflowing:
-                    raise AnswerTooLarge(self.max_result_bytes)
+            await follow(response, parser, lambda event: event.name == "message" and self.take_event(event), answered)
         except aiohttp.ClientPayloadError:
             if parser.last_id is None:
                 raise  # it broke, and the server did not say how to go on
@@ -221,14 +222,15 @@ class HttpChannel(Channel):
                         await self._read_notices(response, parser)
             except (WireError, OSError) as error:
                 log.debug("the listening stream broke: %s", error)
+            if parser.flooding:
+                parser.junk = 0
+                await asyncio.sleep(_PAUSE_AFTER_FLOOD)
             await asyncio.sleep(_pause(parser.retry, pause))
             pause = min(pause * 2, 60)
 
     async def _read_notices(self, response: aiohttp.ClientResponse, parser: EventParser) -> None:
         parser.restart()
-        async for chunk in response.content.iter_any():
-            for event in parser.feed(chunk):
-                self.take_event(event)
+        await follow(response, parser, self.take_event)
 
     async def close(self) -> None:
         """End the session and drop the pool."""

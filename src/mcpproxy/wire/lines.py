@@ -8,9 +8,8 @@ from collections.abc import Callable
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel
 from mcpproxy.wire.errors import AnswerTooLarge, InvalidAnswer
+from mcpproxy.wire.events import MAX_JUNK_BYTES
 
-MAX_JUNK_BYTES = 16 * 1024 * 1024
-"""How much may come between two messages that are of use to somebody, before the sender is stopped."""
 MAX_LINE_BYTES = 1024 * 1024 * 1024
 """How long an answer over the limit may be while it is thrown away, before the sender is stopped."""
 

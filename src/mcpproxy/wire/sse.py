@@ -10,10 +10,12 @@ import aiohttp
 from yarl import URL
 
 from mcpproxy.wire.channel import Channel, Pending
-from mcpproxy.wire.client import Client, Credentials, origin, readable
+from mcpproxy.wire.client import Client, origin, readable
+from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, WireError
-from mcpproxy.wire.events import EventParser
+from mcpproxy.wire.events import Event, EventParser
+from mcpproxy.wire.streams import follow
 
 
 class SseChannel(Channel):
@@ -65,13 +67,14 @@ class SseChannel(Channel):
     async def _read_stream(self, response: aiohttp.ClientResponse) -> None:
         if response.status != 200 or response.content_type != "text/event-stream":
             raise HttpStatus(response.status, f"no event stream, but {response.content_type}")
-        parser = EventParser(self.max_result_bytes)
-        async for chunk in response.content.iter_any():
-            for event in parser.feed(chunk):
-                if event.name == "endpoint":
-                    self._take_endpoint(event.data.decode(errors="replace"))
-                else:
-                    self.take_event(event)
+        await follow(response, EventParser(self.max_result_bytes), self._take)
+
+    def _take(self, event: Event) -> bool:
+        if event.name != "endpoint":
+            return self.take_event(event)
+        news = not self._endpoint.done()
+        self._take_endpoint(event.data.decode(errors="replace"))
+        return news
 
     def _take_endpoint(self, text: str) -> None:
         if self._endpoint.done():

@@ -19,6 +19,7 @@ from mcpproxy.wire.errors import ChannelClosed, WireError
 from mcpproxy.wire.exits import watch_exit
 from mcpproxy.wire.lines import LineReader
 from mcpproxy.wire.reaper import MARK, Reaper
+from mcpproxy.wire.turns import Output
 
 _SAFE = (
     "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE TZ TMPDIR TEMP TMP "
@@ -80,6 +81,8 @@ class StdioChannel(Channel):
         self._reaper = reaper
         self._lines = LineReader(self, max_result_bytes, on_stderr)
         self._pipes: list[asyncio.BaseTransport] = []
+        self._outputs: list[Output] = []
+        """Its stdout and its stderr."""
         self._stdin: asyncio.WriteTransport | None = None
         self._exited = asyncio.Event()
         self._resumed = asyncio.Event()
@@ -133,8 +136,9 @@ class StdioChannel(Channel):
             (self._process.stdout, self._take_stdout, self._stdout_lost),
             (self._process.stderr, self._on_stderr, lambda: None),
         ):
-            reader, _ = await loop.connect_read_pipe(functools.partial(_Output, take, lost), pipe)
+            reader, output = await loop.connect_read_pipe(functools.partial(Output, take, lost), pipe)
             self._pipes.append(reader)
+            self._outputs.append(output)
 
     @property
     def pid(self) -> int:
@@ -223,7 +227,13 @@ class StdioChannel(Channel):
         self._exited.set()
         self._resumed.set()
         # Its last words may still be in the pipe: let the reads that are due run first.
-        asyncio.get_running_loop().call_later(0.05, self.fail_all, _how_it_ended(code))
+        asyncio.get_running_loop().call_later(0.05, self._over, _how_it_ended(code))
+
+    def _over(self, reason: str) -> None:
+        if any(stdout.behind for stdout in self._outputs[:1]):
+            asyncio.get_running_loop().call_later(0.05, self._over, reason)
+        else:
+            self.fail_all(reason)
 
 
 def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> subprocess.Popen[bytes]:
@@ -254,17 +264,3 @@ class _Stdin(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._channel.hold(False)
-
-
-class _Output(asyncio.Protocol):
-    """Hands on what the child prints."""
-
-    def __init__(self, take: Callable[[bytes], None], lost: Callable[[], None]) -> None:
-        self._take = take
-        self._lost = lost
-
-    def data_received(self, data: bytes) -> None:
-        self._take(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._lost()
