@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from aiohttp import web
 from tests.support.children import run, until
 from tests.support.http_servers import Handler, HttpUpstream, event, serving, stream
 
+from mcpproxy.wire import channel as wire_channel
 from mcpproxy.wire import events, http
+from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import ChannelClosed
 from mcpproxy.wire.http import HttpChannel
 from mcpproxy.wire.sse import SseChannel
@@ -114,5 +117,33 @@ def test_an_answer_in_many_lines_is_no_flood(monkeypatch: pytest.MonkeyPatch) ->
     async def main() -> None:
         async with talking("tools/call", pretty) as (channel, _):
             assert await call(channel) == {"rows": list(range(5000))}
+
+    run(main())
+
+
+def test_the_few_notices_of_a_flood_that_are_heard_do_not_make_it_useful(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(wire_channel, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    notice = b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+
+    class Heard:
+        count = 0
+
+        def notice(self, method: str, params: dict[str, Any]) -> None:
+            self.count += 1
+
+        def request(self, request_id: RequestId, method: str, params: bytes) -> bool:
+            return False
+
+    async def main() -> None:
+        channel = HttpChannel("http://127.0.0.1/", headers={}, max_result_bytes=1024)
+        channel.listener = heard = Heard()
+        assert [channel.deliver(notice) for _ in range(1000)] == [True] * 499 + [False] * 501
+        clock[0] += 1
+        assert not any(channel.deliver(notice) for _ in range(1000))
+        assert heard.count == 2 * 499
+        clock[0] += 2
+        assert channel.deliver(notice)
+        await channel.close()
 
     run(main())

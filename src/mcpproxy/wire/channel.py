@@ -93,6 +93,7 @@ class Channel(ABC):
         self.listener: Listener | None = None
         self._notice_second = 0
         self._notices = 0
+        self._flooded = False
 
     # What a transport provides.
 
@@ -272,12 +273,14 @@ class Channel(ABC):
             self._take_progress(decoded, params)
         if self.listener is not None:
             self.listener.notice(method, decoded)
-        return True
+        return not self._flooded
 
     def _flooding(self) -> bool:
         """Drop notifications past a rate that no honest server needs."""
         second = int(time.monotonic())
         if second != self._notice_second:
+            # The few of a flood that are heard each second must not make it look like something of use.
+            self._flooded = self._notices >= _MAX_NOTICES_PER_SECOND and second == self._notice_second + 1
             self._notice_second, self._notices = second, 0
         self._notices += 1
         if self._notices == _MAX_NOTICES_PER_SECOND:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 MAX_JUNK_BYTES = 16 * 1024 * 1024
 """How much may come between two messages that are of use to somebody, before the sender is stopped."""
 
-_JUNK_LINE_COST = 256  # of a line that is of no use, beside its bytes
+# What a line or an event that is of no use costs beside its bytes.
+_JUNK_LINE_COST = 256
+_JUNK_EVENT_COST = 512
 _MAX_JUNK_EVENT = 64 * 1024
 _LINE_COST = 16  # of a line of data beside its bytes: millions of empty ones are work too
 _KEPT_HEAD = 1024
@@ -111,5 +113,5 @@ class EventParser:
         event = Event(self._name, bytes(self._data[:-1]), self.overflowing)
         self._name, self._data, self._lines, self.overflowing = "message", bytearray(), 0, False
         self.last_id = self._id
-        self.junk += min(len(event.data), _MAX_JUNK_EVENT) + _JUNK_LINE_COST
+        self.junk += min(len(event.data), _MAX_JUNK_EVENT) + (_JUNK_EVENT_COST if event.data else _JUNK_LINE_COST)
         return event if event.data else None
