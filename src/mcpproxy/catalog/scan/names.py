@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from mcpproxy.catalog.scan.finding import Finding, Severity
@@ -67,7 +68,7 @@ def references(subject: Subject) -> Iterator[Finding]:
     context = subject.context
     if context.neighbours.is_empty:
         return
-    own = {shape_of(name) for name in context.own} | {shape_of(subject.name)}
+    own, itself = _shapes(context.own), shape_of(subject.name)
     seen: set[str] = set()
     for reading, _ in subject.readings:
         for found in _NAME.finditer(reading.text):
@@ -76,7 +77,7 @@ def references(subject: Subject) -> Iterator[Finding]:
                 continue
             seen.add(name)
             others = context.neighbours.named(name, context.server)
-            if not others or shape_of(name) in own:
+            if not others or (shape := shape_of(name)) in own or shape == itself:
                 continue
             near = reading.text[max(0, found.start() - _NEAR) : found.end() + _NEAR].lower()
             # A name that many servers use is a common word rather than somebody's tool.
@@ -84,6 +85,12 @@ def references(subject: Subject) -> Iterator[Finding]:
             severity: Severity = "low" if passing else "medium"
             why = f"speaks of a tool of server '{escaped(others[0].server)}', which is not its business"
             yield subject.remark("tools.other", severity, reading.piece, reading.span(*found.span()), why)
+
+
+@lru_cache(maxsize=8)
+def _shapes(names: frozenset[str]) -> frozenset[str]:
+    """Worked out once for all tools of a list: for each of them it would take the square of their number."""
+    return frozenset(map(shape_of, names))
 
 
 def _joined(name: str) -> str:
