@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 _TICK = os.sysconf("SC_CLK_TCK")
-_UPSTREAMS = (b"/upstream.py", b"/tiny_server.py")
+_UPSTREAMS = (b"/upstream.py", b"/many.py")
 
 
 class Cost(Struct, frozen=True):
