@@ -7,6 +7,10 @@ from typing import NamedTuple
 MAX_JUNK_BYTES = 16 * 1024 * 1024
 """How much may come between two messages that are of use to somebody, before the sender is stopped."""
 
+TEDIOUS_BYTES = 1024 * 1024
+"""After this much of it the sender is read slowly."""
+
+_TEDIOUS_LINES = 4096
 # What a line or an event that is of no use costs beside its bytes.
 _JUNK_LINE_COST = 256
 _JUNK_EVENT_COST = 512
@@ -48,6 +52,11 @@ class EventParser:
     def flooding(self) -> bool:
         """Whether too much has come that was of use to nobody."""
         return self.junk > MAX_JUNK_BYTES
+
+    @property
+    def tedious(self) -> bool:
+        """Whether it takes so much work that there is no hurry with the rest."""
+        return self.junk > TEDIOUS_BYTES or self._lines > _TEDIOUS_LINES
 
     def restart(self) -> None:
         """Begin with a new stream; what the old one left unfinished will come again or never."""

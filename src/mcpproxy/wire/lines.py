@@ -8,7 +8,7 @@ from collections.abc import Callable
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel
 from mcpproxy.wire.errors import AnswerTooLarge, InvalidAnswer
-from mcpproxy.wire.events import MAX_JUNK_BYTES
+from mcpproxy.wire.events import MAX_JUNK_BYTES, TEDIOUS_BYTES
 
 MAX_LINE_BYTES = 1024 * 1024 * 1024
 """How long an answer over the limit may be while it is thrown away, before the sender is stopped."""
@@ -34,6 +34,11 @@ class LineReader:
         self._skipped = 0
         self._head = b""
         self._tail = b""
+
+    @property
+    def tedious(self) -> bool:
+        """Whether so much has come that is of no use that there is no hurry with the rest."""
+        return self._junk > TEDIOUS_BYTES
 
     def feed(self, data: bytes) -> str | None:
         """Deliver every whole line; returns what is wrong once the sender has gone too far."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import re
 import shutil
@@ -81,8 +80,7 @@ class StdioChannel(Channel):
         self._reaper = reaper
         self._lines = LineReader(self, max_result_bytes, on_stderr)
         self._pipes: list[asyncio.BaseTransport] = []
-        self._outputs: list[Output] = []
-        """Its stdout and its stderr."""
+        self._stdout: Output | None = None
         self._stdin: asyncio.WriteTransport | None = None
         self._exited = asyncio.Event()
         self._resumed = asyncio.Event()
@@ -132,13 +130,12 @@ class StdioChannel(Channel):
         stdin, _ = await loop.connect_write_pipe(lambda: _Stdin(self), self._process.stdin)
         self._stdin = stdin
         self._pipes.append(stdin)
-        for pipe, take, lost in (
-            (self._process.stdout, self._take_stdout, self._stdout_lost),
-            (self._process.stderr, self._on_stderr, lambda: None),
-        ):
-            reader, output = await loop.connect_read_pipe(functools.partial(Output, take, lost), pipe)
-            self._pipes.append(reader)
-            self._outputs.append(output)
+        stdout, self._stdout = await loop.connect_read_pipe(
+            lambda: Output(self._take_stdout, self._stdout_lost, lambda: self._lines.tedious), self._process.stdout
+        )
+        self._pipes.append(stdout)
+        stderr, _ = await loop.connect_read_pipe(lambda: _Stderr(self._on_stderr), self._process.stderr)
+        self._pipes.append(stderr)
 
     @property
     def pid(self) -> int:
@@ -230,7 +227,7 @@ class StdioChannel(Channel):
         asyncio.get_running_loop().call_later(0.05, self._over, _how_it_ended(code))
 
     def _over(self, reason: str) -> None:
-        if any(stdout.behind for stdout in self._outputs[:1]):
+        if self._stdout is not None and self._stdout.behind:
             asyncio.get_running_loop().call_later(0.05, self._over, reason)
         else:
             self.fail_all(reason)
@@ -264,3 +261,13 @@ class _Stdin(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._channel.hold(False)
+
+
+class _Stderr(asyncio.Protocol):
+    """Hands on what the child says on the side."""
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+
+    def data_received(self, data: bytes) -> None:
+        self._take(data)

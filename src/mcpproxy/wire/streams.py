@@ -9,7 +9,7 @@ import aiohttp
 
 from mcpproxy.wire.errors import ChannelClosed
 from mcpproxy.wire.events import MAX_JUNK_BYTES, Event, EventParser
-from mcpproxy.wire.turns import pieces
+from mcpproxy.wire.turns import BREATH, pieces
 
 
 async def follow(
@@ -31,4 +31,4 @@ async def follow(
                     f"it sent more than {MAX_JUNK_BYTES} bytes of events that are no answer to anything"
                 )
             if len(piece) < len(chunk):
-                await asyncio.sleep(0)
+                await asyncio.sleep(BREATH if parser.tedious else 0)

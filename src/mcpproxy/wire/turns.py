@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
 
-_LINES_AT_ONCE = 256
-_PIECE = 1024
+BREATH = 0.001
+"""Seconds between two turns for a sender that has long been of no use to anybody."""
+_LINES_AT_ONCE = 128
+_SOME_LINES = re.compile(rb"(?:[^\r\n]*+[\r\n]){1,64}+|.+", re.DOTALL)
 
 
 def pieces(chunk: bytes) -> Sequence[bytes]:
     """A chunk in one piece, or in several where it holds many lines."""
-    few = len(chunk) <= _PIECE or (chunk.count(b"\n") <= _LINES_AT_ONCE and chunk.count(b"\r") <= _LINES_AT_ONCE)
-    return (chunk,) if few else [chunk[start : start + _PIECE] for start in range(0, len(chunk), _PIECE)]
+    if chunk.count(b"\n") <= _LINES_AT_ONCE and chunk.count(b"\r") <= _LINES_AT_ONCE:
+        return (chunk,)
+    return _SOME_LINES.findall(chunk)
 
 
 class Output(asyncio.Protocol):
-    """Hands on what a child prints: at once as a rule, and of a flood one piece in each turn of the event loop."""
+    """Hands on what a child prints: at once as a rule, and of a flood a few lines in each turn of the event loop."""
 
-    def __init__(self, take: Callable[[bytes], None], lost: Callable[[], None]) -> None:
+    def __init__(self, take: Callable[[bytes], None], lost: Callable[[], None], slow: Callable[[], bool]) -> None:
         self._take = take
         self._lost = lost
+        self._slow = slow
+        """Whether there is no hurry with the rest."""
         self._waiting: deque[bytes] = deque()
 
     @property
@@ -41,8 +47,15 @@ class Output(asyncio.Protocol):
             self._take(first)
         if rest and not self._waiting:
             self._pipe.pause_reading()
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._plan()
         self._waiting.extend(rest)
+
+    def _plan(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._slow():
+            loop.call_later(BREATH, self._go_on)
+        else:
+            loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         if self._pipe.is_closing():
@@ -50,7 +63,7 @@ class Output(asyncio.Protocol):
             return
         self._take(self._waiting.popleft())
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._plan()
         else:
             self._pipe.resume_reading()
 
