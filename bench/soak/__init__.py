@@ -1,0 +1,1 @@
+"""Does anything grow while it works for a long time?"""
