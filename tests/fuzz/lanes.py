@@ -60,9 +60,8 @@ class Lanes:
         self._names = (f"fuzz-{number}" for number in itertools.count())
         self.token = (b"Authorization", b"Bearer " + token.encode())
         self._ids: dict[bytes, bytes] = {}
-        self._ids = {SESSION: self._open(), OTHER_SESSION: self._open(self.token), CLOSED_SESSION: self._open()}
-        closed = self._ids[CLOSED_SESSION].decode()
-        assert rest.ask("DELETE", "/mcp", key=None, headers={"Mcp-Session-Id": closed}).status_code == 200
+        self._ids |= {SESSION: self._open(), OTHER_SESSION: self._open(self.token)}
+        self.open_and_close()
         self.taken = 0
         """How many requests the lane took."""
 
@@ -70,6 +69,12 @@ class Lanes:
         opened = self.post([*PLAIN, *more], json.dumps(INITIALIZE).encode())
         assert opened.session is not None
         return opened.session.encode()
+
+    def open_and_close(self) -> None:
+        """Have another session that is closed."""
+        self._ids[CLOSED_SESSION] = self._open()
+        closed = {"Mcp-Session-Id": self._ids[CLOSED_SESSION].decode()}
+        assert self._rest.ask("DELETE", "/mcp", key=None, headers=closed).status_code == 200
 
     def post(self, head: Head, body: bytes) -> Answer:
         """Post something, whichever lane takes it."""

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 from tests.fuzz.bodies import CAPABILITIES, CLIENT, VERSION
-from tests.fuzz.heads import OTHER_SESSION, SESSION, Head, valid_head
+from tests.fuzz.heads import CLOSED_SESSION, OTHER_SESSION, SESSION, Head, valid_head
 from tests.fuzz.lanes import PLAIN, Lanes, Posted, fuzzed, verdict
 
 CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"call_tool_read","arguments":%s%s}}'
 META = f',"_meta":{{"{VERSION}":"2026-07-28","{CLIENT}":{{"name":"fuzz","version":"1"}},"{CAPABILITIES}":{{}}}}'
+VERSIONED = (b"MCP-Protocol-Version", b"2025-11-25")
 INTERNAL_ERROR = b"-32603"
 LINE = '{"name":"echo:line"}'
 
@@ -110,6 +111,12 @@ def test_two_session_ids_reach_no_session_at_all(lanes: Lanes, order: tuple[byte
 
 @pytest.mark.parametrize("around", [b"%s ", b"%s\t", b" \t%s \t"])
 def test_white_space_around_a_session_id_hides_it_from_no_check(lanes: Lanes, around: bytes) -> None:
-    head = [*PLAIN, (b"MCP-Protocol-Version", b"2025-11-25"), (b"Mcp-Session-Id", around % OTHER_SESSION)]
+    head = [*PLAIN, VERSIONED, (b"Mcp-Session-Id", around % OTHER_SESSION)]
     assert same(lanes, call(False, head=head))[0] == 404
     assert same(lanes, call(False, head=[*head, lanes.token]))[0] == 200
+
+
+def test_a_session_is_closed_for_the_lane_as_soon_as_its_end_was_confirmed(lanes: Lanes) -> None:
+    for _ in range(50):
+        lanes.open_and_close()
+        assert same(lanes, call(False, head=[*PLAIN, VERSIONED, (b"Mcp-Session-Id", CLOSED_SESSION)]))[0] == 404

@@ -170,15 +170,23 @@ class HttpFace:
         # Without a session only a handshake opens one; any other message of that era stands for itself.
         alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
         manager = self._stateless if alone and seen.method not in (None, "initialize") else self._stateful
-        # Noted before the answer leaves: the client's next message may come in at once.
-        opened = partial(self.sessions.add, owner=caller.key, client_name=seen.client_name) if alone else None
-        writer = _Writer(send, self._placeholders, opened)
+        opened = False
+
+        def noted(status: int, given: str | None) -> None:
+            """Before the answer leaves: the client's next message may come in at once."""
+            nonlocal opened
+            if alone and status == 200 and given is not None:
+                # The SDK took it for a handshake, whatever it looked like to us.
+                self.sessions.add(given, caller.key, seen.client_name)
+                opened = True
+            elif session is not None and (status == 404 or (scope["method"] == "DELETE" and status == 200)):
+                self._forget(session)
+
+        writer = _Writer(send, self._placeholders, noted)
         source = replay(body, receive) if scope["method"] == "POST" else receive
         await manager.handle_request(scope, _noticing(source, gone), writer)
-        if writer.opened:
+        if opened:
             await self._close_overdue()
-        elif session is not None and (writer.status == 404 or (scope["method"] == "DELETE" and writer.status == 200)):
-            self._forget(session)
         self._lane.learn(headers, body, writer.status)
 
     async def close_sessions(self, owner: str) -> None:
@@ -242,23 +250,19 @@ def _noticing(receive: Receive, gone: asyncio.Event) -> Receive:
 class _Writer:
     """Passes an answer of the SDK on, with raw results where placeholders stand."""
 
-    def __init__(self, send: Send, placeholders: Placeholders, on_session: Callable[[str], None] | None) -> None:
+    def __init__(self, send: Send, placeholders: Placeholders, on_start: Callable[[int, str | None], None]) -> None:
         self._send = send
         self._placeholders = placeholders
-        self._on_session = on_session
+        self._on_start = on_start
         self._start: Message | None = None
         self.status = 0
-        self.opened = False
-        """Whether the SDK took the message for a handshake, whatever it looked like to us."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             named = dict(message.get("headers", ()))
             session_id = named.get(b"mcp-session-id")
-            if self._on_session is not None and self.status == 200 and session_id is not None:
-                self._on_session(session_id.decode("latin-1"))
-                self.opened = True
+            self._on_start(self.status, session_id.decode("latin-1") if session_id is not None else None)
             if named.get(b"content-type", b"").startswith(b"application/json"):
                 self._start = message  # its content-length is known only once the body is
                 return
