@@ -19,10 +19,12 @@ from typing import Any
 
 from bench.calls.peers import GATEWAYS, PEERS, ROOT, Gateway
 from bench.calls.plot import draw
+from bench.calls.publish import calls, publish
 from bench.calls.report import Results, find, tables, verdicts
 from bench.calls.run import Failed, Impossible, Loader, Row, Scenario, Target, cell, direct, serving
 
 RESULTS = ROOT / "bench" / "results"
+PAGE = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "images" / "performance.png"
 QUICK = (Scenario("http", "stdio", 200, (1, 64)),)
 _ALL, _BOTH = (1, 16, 64, 256), (False, True)
@@ -110,20 +112,19 @@ def machine() -> Row:
 
 
 def panels(rows: list[Row]) -> list[dict[str, Any]]:
-    """The picture for the front page: calls a second, latency, and large results."""
+    """The picture for the front page: calls a second, latency, and large results through each gateway."""
     asked = (
-        ("calls/s, 64 callers, 200 B (log scale)", {"callers": 64}, "per_second", "{:,.0f}"),
-        ("p50 in ms, one caller, 200 B (log scale)", {"callers": 1}, "p50_ms", "{:.2f}"),
-        ("calls/s, 16 callers, 1 MB (log scale)", {"callers": 16, "size": 1_000_000}, "per_second", "{:,.0f}"),
+        ("calls/s, 64 callers, 200 B", {"callers": 64}, "per_second", "{:,.0f}"),
+        ("p50 in ms, one caller, 200 B (less is better)", {"callers": 1}, "p50_ms", "{:.2f}"),
+        ("calls/s, 16 callers, 1 MB", {"callers": 16, "size": 1_000_000}, "per_second", "{:,.0f}"),
     )
     found = []
-    names = ["direct", *(gateway.name for gateway in GATEWAYS)]
+    names = ["mcpproxy", *(peer.name for peer in PEERS)]
     for title, where, key, form in asked:
         values = {name: row[key] for name in names if (row := find(rows, name, **where)) is not None}
         if len(values) > 1:
             ordered = dict(sorted(values.items(), key=lambda item: item[1], reverse=key == "per_second"))
-            quiet = ["direct", "bare lane"]
-            found.append({"title": title, "values": ordered, "format": form, "log": True, "quiet": quiet})
+            found.append({"title": title, "values": ordered, "format": form})
     return found
 
 
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--progress", choices=("no", "yes", "both"))
     parser.add_argument("--seconds", type=float, default=1.0, help="of each cell in each round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--picture", type=Path, help="where the picture goes; the full run replaces the README's")
+    parser.add_argument("--publish", action="store_true", help="put the figures into docs/performance.md, too")
     options = parser.parse_args()
     began = time.monotonic()
     chosen = [gateway for gateway in GATEWAYS if not options.only or gateway.name in options.only.split(",")]
@@ -158,9 +159,9 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     name = "calls-quick" if options.quick else "calls"
     (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
-    whole = not (options.quick or options.only or options.sizes or options.callers or options.front)
-    picture = options.picture or (PICTURE if whole else RESULTS / f"{name}.png")
-    drawn = draw(panels(rows), picture)
+    drawn = draw(panels(rows), PICTURE if options.publish else RESULTS / f"{name}.png")
+    if options.publish:
+        publish(PAGE, "calls", calls(found))
     print(f"\n{drawn}\n{RESULTS / name}.json, {found['took_s']:.0f} s; {found['machine']}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).parents[2] / ".bench" / "plot"
-OURS, OTHERS, QUIET = "#1f6feb", "#9aa4b2", "#d0d7de"
+OURS, OTHERS = "#1f6feb", "#9aa4b2"
 
 
 def draw(panels: list[dict[str, Any]], path: Path) -> str:
@@ -31,13 +31,12 @@ def draw(panels: list[dict[str, Any]], path: Path) -> str:
 
 
 def _bars(axes: Any, panel: dict[str, Any]) -> None:
-    """`values` by name; ours is marked, and what is no gateway is pale."""
+    """`values` by name; ours is marked. They begin at nothing, so that lengths compare."""
     names, values = list(panel["values"]), list(panel["values"].values())
-    colours = [OURS if name == "mcpproxy" else QUIET if name in panel["quiet"] else OTHERS for name in names]
+    colours = [OURS if name == "mcpproxy" else OTHERS for name in names]
     drawn = axes.barh(names, values, color=colours)
     axes.bar_label(drawn, [panel["format"].format(value) for value in values], padding=3, fontsize=8)
     axes.invert_yaxis()
-    axes.set_xscale("log" if panel.get("log") else "linear")
     axes.margins(x=0.22)
     axes.set_xticks([])
     axes.tick_params(left=False, labelsize=9)
@@ -53,7 +52,7 @@ def _lines(axes: Any, panel: dict[str, Any]) -> None:
     axes.set_xscale("log" if panel.get("log") else "linear")
     axes.set_yscale("log" if panel.get("log") else "linear")
     if not panel.get("log"):
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.15 * max(max(values) for values in panel["series"].values()))
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.25)
 

@@ -55,12 +55,12 @@ def _best(key: str, runs: Runs) -> float:
 
 def ratios(ours: Runs, theirs: Runs) -> dict[str, float]:
     """Ours to theirs: the median of what it was in each round, since the machine is alike within a round only."""
-    shared = sorted(ours.keys() & theirs.keys())
-    return {
-        key: statistics.median(ours[round_][key] / theirs[round_][key] for round_ in shared)
-        for key in ("per_second", "p50_ms", "p99_ms")
-        if shared
-    }
+    found = {}
+    for key in ("per_second", "p50_ms", "p99_ms", "cpu_us"):
+        shared = [round_ for round_ in ours.keys() & theirs.keys() if theirs[round_][key]]
+        if shared:
+            found[key] = statistics.median(ours[round_][key] / theirs[round_][key] for round_ in shared)
+    return found
 
 
 def find(rows: list[Row], target: str, **wanted: Any) -> Row | None:

@@ -7,8 +7,9 @@ import json
 import time
 from collections.abc import Callable
 
-from bench.calls.__main__ import RESULTS, machine
+from bench.calls.__main__ import PAGE, RESULTS, machine
 from bench.calls.plot import draw
+from bench.calls.publish import publish, where_and_when
 from bench.scale.curve import Curve
 from bench.scale.measure import records, tools, upstreams
 
@@ -31,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes only, a minute or two")
     parser.add_argument("--only", default="tools,upstreams,records")
+    parser.add_argument("--publish", action="store_true", help="put the figures into docs/performance.md, too")
     options = parser.parse_args()
     where, began = machine(), time.monotonic()
     curves = []
@@ -41,16 +43,17 @@ def main() -> None:
             curve.add(size, measure(size, seconds))
         print(curve.table(), flush=True)
         curves.append(curve)
-    for curve in curves:
-        if curve.of == "upstreams":
-            print("\n" + "\n".join(_targets(curve)))
-    found = {"machine": where, "took_s": time.monotonic() - began}
+    met = [line for curve in curves if curve.of == "upstreams" for line in _targets(curve)]
+    print("\n" + "\n".join(met))
+    found = {"machine": where, "took_s": time.monotonic() - began, "targets": met}
     found |= {curve.of: {"sizes": curve.sizes, "points": curve.points} for curve in curves}
     RESULTS.mkdir(exist_ok=True)
     name = "scale-quick" if options.quick else "scale"
     (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1))
     drawn = draw([panel for curve in curves for panel in curve.panels()], RESULTS / f"{name}.png")
     print(f"\n{drawn}\n{RESULTS / name}.json, {found['took_s']:.0f} s; {where}")
+    if options.publish:
+        publish(PAGE, "scale", "\n\n".join((where_and_when(where), *(curve.markdown() for curve in curves))))
 
 
 def _targets(curve: Curve) -> list[str]:

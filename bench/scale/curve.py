@@ -31,8 +31,17 @@ class Curve(Struct):
             lines.append(f"{name:34}{shown}   {self.growth(name)}")
         return "\n".join(lines)
 
+    def markdown(self) -> str:
+        """For the documentation."""
+        sizes = " | ".join(f"{size:,}" for size in self.sizes)
+        lines = [f"| {self.of} | {sizes} | grows |", "|---|" + "---|" * (len(self.sizes) + 1)]
+        for name, values in self.points.items():
+            shown = " | ".join(f"{value:,.4g}" for value in values)
+            lines.append(f"| {name} | {shown} | {self.growth(name)} |")
+        return "\n".join(lines)
+
     def growth(self, name: str) -> str:
-        """How a figure grows from the first size to the last, in words: by which power of the size."""
+        """How a figure grows between the two largest sizes, in words: with which power of the size."""
         values = self.points[name]
         if len(values) < 2 or min(values[0], values[-1]) <= 0:
             return ""

@@ -9,15 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from pathlib import Path
 from typing import Any
 
-from bench.calls.__main__ import RESULTS, machine
+from bench.calls.__main__ import PAGE, RESULTS, machine
 from bench.calls.plot import draw
+from bench.calls.publish import publish, where_and_when
 from bench.calls.run import Loader
 from bench.scale.measure import CALL, upstream
 from bench.scale.proxy import Proxy, proxy
 
+PICTURE = PAGE.parent / "images" / "soak.png"
 CALLERS = 64
 SHARE = 0.8
 EVERY = 10.0
@@ -96,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--records", type=int, default=100_000, help="how many the log keeps; older ones are pruned")
-    parser.add_argument("--picture", type=Path, default=RESULTS / "soak.png")
+    parser.add_argument("--publish", action="store_true", help="put the figures into docs/performance.md, too")
     options = parser.parse_args()
     where = machine()
     samples: list[Sample] = []
@@ -118,7 +119,20 @@ def main() -> None:
     for one in met:
         word = "flat  " if one["flat"] else "GROWS "
         print(f"{word} {one['figure']:12} mean {one['mean']:.4g}, {one['rise']:+.4g} ({one['share']:+.1%})")
-    print(draw(panels(samples), options.picture))
+    print(draw(panels(samples), PICTURE if options.publish else RESULTS / "soak.png"))
+    if options.publish:
+        publish(PAGE, "soak", _markdown(where, rate, samples, met))
+
+
+def _markdown(where: dict[str, Any], rate: float, samples: list[Sample], met: list[dict[str, Any]]) -> str:
+    lines = ["| over the last two thirds | mean | rise | |", "|---|---|---|---|"]
+    lines += [
+        f"| {one['figure']} | {one['mean']:.4g} | {one['rise']:+.4g} | {'flat' if one['flat'] else 'grows'} |"
+        for one in met
+    ]
+    said = f"{where_and_when(where)} {rate:,.0f} calls a second for {samples[-1]['minute']:.0f} minutes."
+    picture = "![Memory, descriptors, database and latency over time](images/soak.png)"
+    return "\n\n".join((said, picture, "\n".join(lines)))
 
 
 def _write(found: dict[str, Any]) -> None:
