@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -125,8 +125,9 @@ class HttpFace:
             return
         session_id = headers.get(b"mcp-session-id")
         session = self.sessions.get(session_id) if session_id is not None else None
-        if session is not None and session.owner != identity.key:
-            # Exactly as if the session did not exist.
+        foreign = session is not None and session.owner != identity.key
+        if foreign or (session is None and session_id is not None and _of_the_handshake_era(headers)):
+            # A session of somebody else is answered exactly as if it did not exist.
             await respond(send, 404, _NO_SESSION)
             return
         request_id = headers.request_id() or new_id()
@@ -156,8 +157,7 @@ class HttpFace:
             return
         headers, body, caller, session = arrived.headers, arrived.body, arrived.caller, arrived.session
         seen = peek(body)
-        version = headers.get(b"mcp-protocol-version")
-        if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
+        if _of_the_handshake_era(headers):
             caller = msgspec.structs.replace(caller, modern=False)
         if session is None:
             caller = msgspec.structs.replace(caller, client_name=seen.client_name)
@@ -165,22 +165,22 @@ class HttpFace:
         scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, seen.arguments, gone)
         if seen.method == "notifications/cancelled" and session is not None and seen.request_id is not None:
             self._lane.cancel(session.id, seen.request_id)
-        # The SDK must read every header as we did.
-        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        scope["headers"] = list(_for_the_sdk(scope["headers"], session))
         # Without a session only a handshake opens one; any other message of that era stands for itself.
         alone = scope["method"] == "POST" and headers.get(b"mcp-session-id") is None
         manager = self._stateless if alone and seen.method not in (None, "initialize") else self._stateful
         opened = False
 
-        def noted(status: int, given: str | None) -> None:
+        def noted(status: int, inner: str | None) -> str | None:
             """Before the answer leaves: the client's next message may come in at once."""
             nonlocal opened
-            if alone and status == 200 and given is not None:
+            if alone and status == 200 and inner is not None:
                 # The SDK took it for a handshake, whatever it looked like to us.
-                self.sessions.add(given, caller.key, seen.client_name)
                 opened = True
-            elif session is not None and (status == 404 or (scope["method"] == "DELETE" and status == 200)):
+                return self.sessions.add(inner, caller.key, seen.client_name).id
+            if session is not None and (status == 404 or (scope["method"] == "DELETE" and status == 200)):
                 self._forget(session)
+            return session.id if session is not None and inner is not None else None
 
         writer = _Writer(send, self._placeholders, noted)
         source = replay(body, receive) if scope["method"] == "POST" else receive
@@ -220,7 +220,10 @@ class HttpFace:
             "query_string": b"",
             "http_version": "1.1",
             "scheme": "http",
-            "headers": [(b"mcp-session-id", session.id.encode()), (b"accept", b"application/json, text/event-stream")],
+            "headers": [
+                (b"mcp-session-id", session.inner.encode()),
+                (b"accept", b"application/json, text/event-stream"),
+            ],
         }
 
         async def receive() -> Message:
@@ -233,6 +236,20 @@ class HttpFace:
             await self._stateful.handle_request(scope, receive, ignore)
         except Exception as error:  # the session is gone for us either way
             log.debug("session %s did not end cleanly: %s", session.id, error)
+
+
+def _of_the_handshake_era(headers: Headers) -> bool:
+    version = headers.get(b"mcp-protocol-version")
+    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _for_the_sdk(headers: Iterable[tuple[bytes, bytes]], session: Session | None) -> Iterator[tuple[bytes, bytes]]:
+    """Every header as we read it ourselves; a session goes under the SDK's own name for it."""
+    for name, value in headers:
+        if name != b"mcp-session-id":
+            yield name, value.strip(b" \t")
+        elif session is not None:
+            yield name, session.inner.encode()
 
 
 def _noticing(receive: Receive, gone: asyncio.Event) -> Receive:
@@ -250,10 +267,13 @@ def _noticing(receive: Receive, gone: asyncio.Event) -> Receive:
 class _Writer:
     """Passes an answer of the SDK on, with raw results where placeholders stand."""
 
-    def __init__(self, send: Send, placeholders: Placeholders, on_start: Callable[[int, str | None], None]) -> None:
+    def __init__(
+        self, send: Send, placeholders: Placeholders, on_start: Callable[[int, str | None], str | None]
+    ) -> None:
         self._send = send
         self._placeholders = placeholders
         self._on_start = on_start
+        """Told the status and the SDK's name for the session, where it gives one; returns the client's name for it."""
         self._start: Message | None = None
         self.status = 0
 
@@ -261,8 +281,11 @@ class _Writer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             named = dict(message.get("headers", ()))
-            session_id = named.get(b"mcp-session-id")
-            self._on_start(self.status, session_id.decode("latin-1") if session_id is not None else None)
+            inner = named.pop(b"mcp-session-id", None)
+            session_id = self._on_start(self.status, inner.decode("latin-1") if inner is not None else None)
+            if session_id is not None:
+                named[b"mcp-session-id"] = session_id.encode()
+            message = {**message, "headers": list(named.items())}
             if named.get(b"content-type", b"").startswith(b"application/json"):
                 self._start = message  # its content-length is known only once the body is
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ class Session(Struct):
     """One session that the SDK opened."""
 
     id: str
+    """The name that its client knows: of 128 random bits, which the SDK's own is not quite."""
+    inner: str
+    """The SDK's name for it, which nobody else knows."""
     owner: str
     """The key of the caller that opened it: nobody else may use it."""
     client_name: str | None
@@ -35,9 +39,11 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         return iter(tuple(self._open.values()))
 
-    def add(self, session_id: str, owner: str, client_name: str | None) -> None:
+    def add(self, inner: str, owner: str, client_name: str | None) -> Session:
         """The SDK opened a session."""
-        self._open[session_id] = Session(session_id, owner, client_name, used_at=time.monotonic())
+        session = Session(secrets.token_hex(16), inner, owner, client_name, used_at=time.monotonic())
+        self._open[session.id] = session
+        return session
 
     def get(self, session_id: str) -> Session | None:
         """An open session."""
