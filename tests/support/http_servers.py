@@ -129,12 +129,12 @@ class HttpUpstream:
 
 
 @contextlib.asynccontextmanager
-async def serving(upstream: HttpUpstream | Application) -> AsyncIterator[str]:
-    """Serve it on a port of its own for as long as the block lasts; gives the address."""
+async def serving(upstream: HttpUpstream | Application, port: int = 0) -> AsyncIterator[str]:
+    """Serve it on this port, or on one of its own, for as long as the block lasts; gives the address."""
     handler = upstream._handle if isinstance(upstream, HttpUpstream) else upstream
     runner = web.AppRunner(_application(handler), shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", port)
     await site.start()
     url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
     if isinstance(upstream, HttpUpstream):
