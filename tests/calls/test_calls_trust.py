@@ -8,8 +8,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from tests.agent.wire_client import WireClient, connected
 from tests.calls.proxy import KEY, Proxy, running
+from tests.support.http_servers import HttpUpstream
+from tests.support.http_servers import serving as http_serving
 
 from mcpproxy.activity.filters import parse_filter
 from mcpproxy.activity.query import list_records
@@ -127,6 +130,50 @@ async def test_a_changed_tool_is_held_and_its_text_reaches_no_agent(tmp_path: Pa
         shifty.list(READ)
         await relist(proxy)
         assert "isError" not in await call(agent, "read", "read_page")
+
+
+async def test_a_call_that_waits_for_a_restart_is_judged_by_what_the_server_lists_then(tmp_path: Path) -> None:
+    shifty = Shifty(tmp_path / "server")
+    async with (
+        running(tmp_path / "home", [shifty.entry()]) as proxy,
+        connected(proxy.mcp, era="legacy", lane=True) as agent,
+    ):
+        shifty.list({**READ, "annotations": {"destructiveHint": True}})
+        upstream = proxy.app.pool.get("shifty")
+        assert upstream is not None
+        await upstream.restart()
+        held = await call(agent, "write", "read_page", "held")
+        assert held["structuredContent"]["error"]["code"] == "NOT_APPROVED"
+        statuses = {
+            (record.type, record.status)
+            for record in list_records(proxy.app.storage, parse_filter({"request_id": "held"})).activities
+        }
+        assert statuses == {("tool_call", "blocked"), ("policy_decision", "blocked")}
+        shifty.list(READ)
+        await relist(proxy)
+        await upstream.restart()
+        assert "isError" not in await call(agent, "read", "read_page")
+
+
+async def test_a_call_that_is_sent_again_in_a_new_session_is_judged_again(tmp_path: Path) -> None:
+    server = HttpUpstream()
+    server.tools = [READ]
+    async with (
+        http_serving(server) as url,
+        running(tmp_path / "home", [{"name": "shifty", "url": url}]) as proxy,
+        connected(proxy.mcp, era="modern", lane=True) as agent,
+    ):
+        assert "isError" not in await call(agent, "read", "read_page")
+        calls = len(server.messages("tools/call"))
+        server.tools = [{**READ, "annotations": {"destructiveHint": True}}]
+        server.on["tools/call"] = _no_such_session
+        held = await call(agent, "read", "read_page")
+        assert held["structuredContent"]["error"]["code"] == "NOT_APPROVED"
+        assert len(server.messages("tools/call")) == calls + 1
+
+
+async def _no_such_session(request: web.Request, message: dict[str, Any]) -> web.Response:
+    return web.Response(status=404)
 
 
 async def test_a_new_tool_waits_until_an_operator_approves_exactly_what_was_shown(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mcpproxy.calls import result
+from mcpproxy.calls import before, result
 from mcpproxy.calls.before import not_ready
 from mcpproxy.outputs.apart import is_heavy
 from mcpproxy.outputs.check import block_message, check
@@ -33,19 +33,47 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+class _Relisted(Exception):
+    """The server came back, and the tool is not the one that was judged."""
+
+
 async def ask_upstream(call: Call, house: House) -> Refusal | None:
     """Make the call. Whatever goes wrong is the upstream's fault, and said so."""
+    try:
+        return await _ask(call, house)
+    except _Relisted:
+        call.warnings.clear()
+    for stage in (before.resolve, before.access, before.hints, before.arguments):
+        refusal = await stage(call, house)
+        if refusal is not None:
+            return refusal
+    try:
+        return await _ask(call, house)
+    except _Relisted:
+        return not_ready(call.server, NotReady(State.CONNECTING, "it lists other tools each time it is asked"))
+
+
+async def _ask(call: Call, house: House) -> Refusal | None:
     upstream = house.pool.get(call.server)
     if upstream is None:
         return not_ready(call.server, NotReady(State.DISCONNECTED, "it was just removed from the configuration"))
-    assert call.tool is not None
+    judged = call.tool
+    assert judged is not None
+
+    def compare() -> None:
+        found = house.catalog.snapshot.find(judged.id)
+        if found is not judged and found != judged:
+            raise _Relisted
+
+    compare()
     try:
         call.result = await upstream.call_tool(
-            call.tool,
+            judged,
             call.arguments,
             timeout=upstream.server.call_tool_timeout or call.config.call_tool_timeout,
             max_timeout=call.config.call_tool_max_timeout,
             on_progress=call.on_progress,
+            on_connected=compare,
         )
     except NotReady as error:
         return not_ready(call.server, error)

@@ -377,10 +377,18 @@ class Upstream:
         timeout: float,
         max_timeout: float,
         on_progress: OnProgress | None = None,
+        on_connected: Callable[[], None] = lambda: None,
     ) -> bytes:
-        """Call a tool; a server that is still connecting is waited for within the same timeout."""
+        """Call a tool; a server that is still connecting is waited for within the same timeout.
+
+        `on_connected` hears of a connection that was made meanwhile, before the call goes out over it, and may raise:
+        the server has listed its tools anew.
+        """
         deadline = time.monotonic() + timeout
-        connection = self._usable() or await self.ready(timeout)
+        connection = self._usable()
+        if connection is None:
+            connection = await self.ready(timeout)
+            on_connected()
         try:
             return await connection.call_tool(
                 tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
@@ -389,6 +397,7 @@ class Upstream:
             # The server said it does not know us, so it did nothing: a new handshake, then the same call once more.
             connection.channel.fail_all(str(error))
             connection = await self.ready(_left(deadline))
+            on_connected()
             return await connection.call_tool(
                 tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
             )
