@@ -1,10 +1,12 @@
 """Opening the storage: what is created, what is refused, and in which words."""
 
+import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,13 @@ from sqlalchemy import insert, select, text
 
 from mcpproxy.catalog.tables import tool_lists
 from mcpproxy.storage.engine import Storage, open_storage
-from mcpproxy.storage.errors import StorageError, StorageLocked, StorageUnreadable, StorageUnwritable
+from mcpproxy.storage.errors import (
+    StorageDamaged,
+    StorageError,
+    StorageLocked,
+    StorageUnreadable,
+    StorageUnwritable,
+)
 
 ROW = {"server": "files", "identity": "i", "listing": "[]", "listed_at": 1}
 
@@ -155,6 +163,52 @@ def test_a_locked_database_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(StorageLocked, match="locked by another process"), storage.write():
         pass
     other.close()
+    storage.close()
+
+
+def test_what_is_there_can_be_read_while_another_process_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpproxy.storage.engine.BUSY_TIMEOUT_MS", 50)
+    storage = open_storage("sqlite", tmp_path)
+    storage.close()  # so that the connections below are new ones
+    with closing(sqlite3.connect(tmp_path / "mcpproxy.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with storage.read() as one, storage.read() as two:
+            assert one.execute(select(tool_lists)).all() == two.execute(select(tool_lists)).all() == []
+    storage.close()
+
+
+def test_a_file_that_was_emptied_is_no_new_database(tmp_path: Path) -> None:
+    open_storage("sqlite", tmp_path).close()
+    (tmp_path / "activity-signing.pub").write_text("made with the first record")
+    (tmp_path / "mcpproxy.db").write_bytes(b"")
+    for read_only in (False, True):
+        with pytest.raises(StorageDamaged, match=r"is empty, although it held records before.*Put a backup"):
+            open_storage("sqlite", tmp_path, read_only=read_only)
+    assert (tmp_path / "mcpproxy.db").read_bytes() == b""
+    (tmp_path / "mcpproxy.db").unlink()
+    open_storage("sqlite", tmp_path).close()
+
+
+def test_the_tables_are_in_the_file_itself_once_they_are_made(tmp_path: Path) -> None:
+    storage = open_storage("sqlite", tmp_path)
+    shutil.copy(tmp_path / "mcpproxy.db", tmp_path / "alone.db")
+    with closing(sqlite3.connect(tmp_path / "alone.db")) as alone:
+        assert alone.execute("SELECT COUNT(*) FROM activity").fetchone() == (0,)
+    storage.close()
+
+
+def test_no_connection_is_opened_beside_a_removed_file(tmp_path: Path) -> None:
+    storage = open_storage("sqlite", tmp_path)
+    with storage.read() as one:
+        one.execute(select(tool_lists)).all()
+        (tmp_path / "mcpproxy.db-wal").unlink()
+        with pytest.raises(StorageUnwritable, match=r"mcpproxy\.db-wal was removed while"), storage.read():
+            pass
+    storage.close()
+    with storage.read() as again:
+        assert again.execute(select(tool_lists)).all() == []
     storage.close()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from mcpproxy.storage.errors import StorageUnreadable, explain
+from mcpproxy.storage.errors import StorageDamaged, StorageReadOnly, StorageUnreadable, StorageUnwritable, explain
 from mcpproxy.storage.metadata import metadata
 from mcpproxy.storage.migrate import bring_up_to_date, is_current
 
@@ -24,6 +26,8 @@ Durability = Literal["process", "power"]
 
 FILE_NAME: Final = "mcpproxy.db"
 BUSY_TIMEOUT_MS: Final = 5_000
+# Lies beside every database that has held a record.
+_MARK: Final = "activity-signing.pub"
 _WRITES: Final = "mcpproxy_writes"
 _SYNCHRONOUS: Final = {"process": "NORMAL", "power": "FULL"}
 
@@ -72,7 +76,10 @@ class Storage:
 
     def explain(self, error: Exception) -> Exception:
         """One of our errors for one of a driver's, or the error itself where it speaks of something else."""
-        return explain(error, self.location)
+        explained = explain(error, self.location)
+        if isinstance(explained, StorageReadOnly):
+            self.engine.dispose()  # a connection that was opened for reading stays so when the file may be written
+        return explained
 
     def close(self) -> None:
         """Give every pooled connection back."""
@@ -112,6 +119,15 @@ def _check_revision(storage: Storage) -> None:
         )
     with storage.write() as connection:
         bring_up_to_date(connection, storage.location)
+    if storage.dialect == "sqlite":
+        _fill_file(storage.engine)
+
+
+def _fill_file(engine: Engine) -> None:
+    """Write the tables into the file itself: in the one beside it they would be lost with it, and all else be vain."""
+    pooled = engine.raw_connection()
+    with contextlib.closing(pooled), contextlib.suppress(sqlite3.Error):  # they are safe, only not yet as safe
+        pooled.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _open_sqlite(path: Path, durability: Durability, read_only: bool) -> Storage:
@@ -125,15 +141,32 @@ def _open_sqlite(path: Path, durability: Durability, read_only: bool) -> Storage
     url = URL.create("sqlite", database=path.absolute().as_uri(), query={"uri": "true", "mode": mode})
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False})
 
+    # No connection is opened beside others that have a removed file open: it would see a database that never was.
+    beside = path.with_name(f"{path.name}-wal")
+    alive: set[int] = set()
+
+    @event.listens_for(engine, "close")
+    def forget(connection: sqlite3.Connection, _record: object) -> None:
+        alive.discard(id(connection))
+
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        if alive and not beside.exists():
+            raise StorageUnwritable(
+                f"The file {beside} was removed while mcpproxy ran. What it held is written back with the next record."
+            )
         # The driver would open transactions by itself and too late; `begin` below does it instead.
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         if not read_only:
-            # Takes effect only before the first table: lets retention give pages back in small steps.
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute("PRAGMA journal_mode=WAL")
+            if not connection.execute("PRAGMA page_count").fetchone()[0]:
+                # For a new file alone: elsewhere it would be without effect, and write all the same, so that nobody
+                # could read a database that is locked or full. It lets retention give pages back in small steps.
+                connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            _turn_to_wal(connection)
+            connection.execute("PRAGMA schema_version")  # which makes the file beside, where there is to be one
+            if beside.exists():
+                alive.add(id(connection))
             # A checkpoint syncs the disk: at 32 MB it is seldom, and pages written often in between go out once.
             connection.execute("PRAGMA wal_autocheckpoint=8000")
             connection.execute("PRAGMA journal_size_limit=67108864")
@@ -150,8 +183,30 @@ def _open_sqlite(path: Path, durability: Durability, read_only: bool) -> Storage
     return Storage(engine, "sqlite", str(path), read_only)
 
 
+def _turn_to_wal(connection: sqlite3.Connection) -> None:
+    """For this SQLite does not wait when several start on a new file together: ask again, for as long as it would."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            kind = error.sqlite_errorcode & 0xFF
+            if kind == sqlite3.SQLITE_READONLY:
+                return  # such as a backup with the wrong mode: it can be read, and says so to whoever writes
+            if kind != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _prepare_file(path: Path, read_only: bool) -> None:
     """Only the owner may read what agents sent and got; SQLite gives its side files the same mode."""
+    if _was_emptied(path):
+        raise StorageDamaged(
+            f"The database {path} is empty, although it held records before: it was cut off, and was left as it is.",
+            "Put a backup in its place, or remove the empty file to begin anew.",
+        )
     if read_only:
         if not path.exists():
             raise StorageUnreadable(f"There is no database at {path} yet. Start `mcpproxy serve` to create it.")
@@ -160,6 +215,21 @@ def _prepare_file(path: Path, read_only: bool) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)
+    for name in (f"{path.name}-wal", f"{path.name}-shm"):
+        side = path.with_name(name)
+        if side.exists() and not os.access(side, os.W_OK):
+            side.chmod(0o600)  # left from when the database itself could only be read
+
+
+def _was_emptied(path: Path) -> bool:
+    """Whether the file has nothing in it that was once something; SQLite would make a new database of it."""
+    beside = path.with_name(f"{path.name}-wal")
+    return (
+        path.exists()
+        and not path.stat().st_size
+        and not (beside.exists() and beside.stat().st_size)
+        and (path.parent / _MARK).exists()
+    )
 
 
 def _open_postgresql(setting: str, durability: Durability, read_only: bool) -> Storage:
