@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.api.serving import Rest
 
-from mcpproxy.activity.verify import verify
+from mcpproxy.activity.verify import verify_in
 from mcpproxy.api import activity as activity_api
 
 
@@ -137,9 +137,9 @@ def test_only_one_verification_runs_at_a_time(rest: Rest, monkeypatch: pytest.Mo
     def slowly(*arguments: Any) -> Any:
         entered.set()
         go_on.wait(20)
-        return verify(*arguments)
+        return verify_in(*arguments)
 
-    monkeypatch.setattr(activity_api, "verify", slowly)
+    monkeypatch.setattr(activity_api, "verify_in", slowly)
     first: list[Any] = []
     thread = threading.Thread(target=lambda: first.append(rest.get("activity/verify")))
     thread.start()

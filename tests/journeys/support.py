@@ -162,6 +162,7 @@ class Proxy:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
+                preexec_fn=_heed_permissions,  # noqa: PLW1509 - nothing else runs in the new process yet
             )
         eventually(self._answers, "the proxy answers on /healthz")
         return self

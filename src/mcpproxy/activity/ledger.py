@@ -6,6 +6,7 @@ own cursor here, on a connection of the engine's pool.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,9 @@ from mcpproxy.activity.record import to_micros
 from mcpproxy.activity.tables import activity, activity_checkpoints, activity_index
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Durability, Storage
-from mcpproxy.storage.errors import StorageUnreadable
+from mcpproxy.storage.errors import StorageUnreadable, StorageUnwritable
+
+log = logging.getLogger(__name__)
 
 Row = TypeVar("Row")
 
@@ -156,7 +159,7 @@ class Ledger:
         self._pooled: PoolProxiedConnection | None = None
         self._connection: Any = None
         self._durability: Durability | None = None
-        self._inode = 0
+        self._inode = self._inode_beside = 0
         self._patience = self._full_patience = 0
         """For how many milliseconds another process's transaction is waited for, now and where there is time."""
 
@@ -178,7 +181,7 @@ class Ledger:
                 self._patience = self._full_patience = self.execute("PRAGMA busy_timeout").fetchone()[0]
                 # A commit may be made in the event loop, which must not wait for the disk: `checkpoint` is for that.
                 self._connection.execute("PRAGMA wal_autocheckpoint=0")
-                self._inode = _inode(self._storage.location)
+                self._inode, self._inode_beside = _inode(self._storage.location), 0
             else:
                 # A replica that freezes inside a transaction must not stop the others.
                 self._connection.execute("SET idle_in_transaction_session_timeout = '10s'")
@@ -191,8 +194,10 @@ class Ledger:
 
     def _check_file(self) -> None:
         """SQLite would go on writing into a file that was deleted, and every record would be lost with it."""
-        if _inode(self._storage.location) == self._inode:
+        if self._is_in_place():
             return
+        if _inode(self._storage.location) == self._inode:
+            self._write_back()
         self.drop()
         self._storage.engine.dispose()
         if not _inode(self._storage.location):
@@ -200,6 +205,23 @@ class Ledger:
                 f"The database {self._storage.location} was removed while mcpproxy ran. "
                 "Put it back, or restart mcpproxy to begin with an empty one."
             )
+
+    def _is_in_place(self) -> bool:
+        location = self._storage.location
+        return _inode(location) == self._inode and (
+            not self._inode_beside or _inode(f"{location}-wal") == self._inode_beside
+        )
+
+    def _write_back(self) -> None:
+        """The file beside the database was removed. We still have it open: what it holds goes into the database."""
+        beside = f"{self._storage.location}-wal"
+        self._wait_for_others(self._full_patience)
+        if self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise StorageUnwritable(
+                f"The file {beside} was removed while mcpproxy ran, and what it held cannot be written back while "
+                "somebody reads the database. It is tried again with the next record."
+            )
+        log.error("%s was removed while mcpproxy ran; what it held was written back, and nothing is lost", beside)
 
     def drop(self) -> None:
         """Give up the connection, and with it whatever was not committed."""
@@ -214,7 +236,7 @@ class Ledger:
             self._sqlite
             and self._connection is not None
             and settings.durability == self._durability == "process"
-            and _inode(self._storage.location) == self._inode
+            and self._is_in_place()
         )
 
     def begin_at_once(self) -> bool:
@@ -225,6 +247,11 @@ class Ledger:
         except sqlite3.OperationalError:
             return False
         return True
+
+    def _look_beside(self) -> None:
+        """Note which file SQLite keeps beside the database, once it is sure to be there."""
+        if not self._inode_beside:
+            self._inode_beside = _inode(f"{self._storage.location}-wal")
 
     def checkpoint(self) -> None:
         """Move what has gathered beside SQLite's file into it, between transactions and when it is worth it."""
@@ -241,6 +268,7 @@ class Ledger:
         if self._sqlite:
             self._wait_for_others(self._full_patience)
             self._connection.execute("BEGIN IMMEDIATE")
+            self._look_beside()
         else:
             self.execute("SELECT pg_advisory_xact_lock(?)", (_ORDER_LOCK,))
 

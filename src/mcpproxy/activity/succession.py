@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
@@ -13,6 +14,8 @@ from mcpproxy.activity.chain import GENESIS, Signer
 from mcpproxy.activity.lease import Lease
 from mcpproxy.activity.ledger import Ledger
 from mcpproxy.activity.record import Linked, new_id, now, to_micros
+
+log = logging.getLogger(__name__)
 
 INTERRUPTED: Final = "The process ended before the call was answered; the upstream may have executed it."
 
@@ -48,13 +51,30 @@ def dead_writers(ledger: Ledger, lease: Lease, living: str) -> Iterator[str]:
     return (writer for (writer,) in rows if lease.is_free(ledger.connection, writer))
 
 
-def end_chain(ledger: Ledger, signer: Signer, writer: str) -> None:
-    """Vouch for the chain of a dead writer as it was found, unless it was found shorter than its head says."""
+def end_chain(ledger: Ledger, lease: Lease, signer: Signer, writer: str) -> None:
+    """Vouch for the chain of a dead writer as it was found, unless it was found shorter than its heads say."""
     tail = ledger.tail(writer)
-    head = ledger.statement("kind = 'head' AND writer = ?", writer)
-    if head is None or tail.position >= head.position:
+    heads = [ledger.statement("kind = 'head' AND writer = ?", writer), *lease.left_behind()]
+    if all(tail.position >= head.position for head in heads if head is not None and head.writer == writer):
         ledger.state(signer.sign("end", writer, tail.position, tail.hash, to_micros(now())))
         ledger.withdraw(writer, "head")
+        lease.forget(writer)
+
+
+def complain_of_losses(ledger: Ledger, lease: Lease) -> None:
+    """Say which records were on record and are not in this database; a note that is met has done its work."""
+    for note in lease.left_behind():
+        found = ledger.tail(note.writer).position
+        if found >= note.position:
+            lease.forget(note.writer)
+            continue
+        log.error(
+            "records are missing: writer %s had %d, and the database has %d of them. Was the file with -wal at the "
+            "end of its name lost, or an older copy put back? `mcpproxy doctor` says what to do.",
+            note.writer,
+            note.position,
+            found,
+        )
 
 
 def take_open_calls(ledger: Ledger, of: str, writer: str, first: int) -> list[Linked]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 from sqlalchemy import Connection, Row, or_, select
 
-from mcpproxy.activity.chain import GENESIS, Statement, hash_of
+from mcpproxy.activity.chain import GENESIS, Statement, hash_of, public_key_in
+from mcpproxy.activity.lease import notes_in
 from mcpproxy.activity.prepare import derived
 from mcpproxy.activity.record import Stored
 from mcpproxy.activity.store import digested, select_records, stored
 from mcpproxy.activity.tables import activity, activity_checkpoints, activity_index
 from mcpproxy.storage.engine import Storage
+from mcpproxy.storage.errors import StorageDamaged
 
 ProblemKind = Literal[
     "edited",
@@ -27,6 +30,7 @@ ProblemKind = Literal[
     "missing_run",
     "signature",
     "index",
+    "unreadable",
 ]
 
 _ROWS_AT_A_TIME: Final = 1000
@@ -90,11 +94,20 @@ class _Chain(Struct):
     pruned: int = 0
     anchored: int = 0
     end: int | None = None
+    seq: int = 0
     statements: list[Statement] = field(default_factory=list)
     anchors: dict[int, list[bytes]] = field(default_factory=dict)
     """What the record at a position must have as its hash."""
     late: set[int] = field(default_factory=set)
     """Positions that were reported as out of order and may still come."""
+
+
+def verify_in(data_dir: Path, storage: Storage) -> Report:
+    """Check everything, with the key of a data directory and the notes that its writers made outside the database."""
+    own_key = public_key_in(data_dir)
+    notes = [note for note in notes_in(data_dir) if note.key == own_key]
+    anchors = [Anchor(writer=note.writer, position=note.position, hash=note.hash) for note in notes]
+    return verify(storage, own_key, anchors=anchors)
 
 
 def verify(
@@ -126,6 +139,7 @@ class _Check:
         self._trusted = trusted
         self._chains: dict[str, _Chain] = {}
         self._problems: list[Problem] = []
+        self._index_damage: StorageDamaged | None = None
 
     def read_statements(self, anchors: Iterable[Anchor]) -> None:
         """Take up the signed words, and what the caller kept elsewhere."""
@@ -149,18 +163,38 @@ class _Check:
 
     def walk(self) -> None:
         """Look at every row, in the order of commits."""
-        last = 0
+        last, at_a_time = 0, _ROWS_AT_A_TIME
         while True:
-            columns = select_records().add_columns(activity.c.intent_type, activity.c.search)
-            with self._storage.read() as connection:
-                page = columns.where(activity.c.seq > last).order_by(activity.c.seq).limit(_ROWS_AT_A_TIME)
-                rows = connection.execute(page).all()
-                if not rows:
+            rows: Sequence[Row[Any]] | None = None
+            try:
+                with self._storage.read() as connection:
+                    rows = _page(connection, last, at_a_time)
+                    for row in rows:
+                        self._check_row(connection, row)
+            except StorageDamaged as damage:
+                if rows is not None:
+                    raise
+                if at_a_time == 1:
+                    self._give_up(damage)
                     return
-                for row in rows:
-                    self._check_row(connection, row)
-                self._check_index(connection, last, rows[-1].seq)
+                at_a_time = 1  # up to the very record at which it ends
+                continue
+            if not rows:
+                break
+            self._check_index(last, rows[-1].seq)
             last = rows[-1].seq
+        if self._index_damage is not None:
+            text = f"The index by which records are found cannot be read. {self._index_damage.what}"
+            self._add("unreadable", "", 0, text)
+
+    def _give_up(self, damage: StorageDamaged) -> None:
+        """What comes after a record that cannot be read is not known, so no more is said about it."""
+        last = max(self._chains.values(), key=lambda chain: chain.seq, default=_Chain(""))
+        after = f"record {last.last_id}" if last.last_id else "the beginning"
+        text = f"The first record after {after} cannot be read, and none after it was checked. {damage.what}"
+        self._add("unreadable", last.writer, last.position + 1, text)
+        for chain in self._chains.values():
+            chain.anchors.clear()
 
     def report(self) -> Report:
         """Sum up."""
@@ -237,6 +271,7 @@ class _Check:
         if not _is_intact(record, row):
             self._add("edited", record.writer, record.position, f"Record {record.id} was edited.", record.id)
         chain.position, chain.hash, chain.last_id = record.position, bytes.fromhex(record.hash), record.id
+        chain.seq = row.seq
         chain.first = chain.first or record.position
         self._check_anchor(chain)
 
@@ -287,8 +322,15 @@ class _Check:
         if statement is not None and chain.position < statement.position < before and self._is_trusted(statement):
             _take_up(chain, statement)
 
-    def _check_index(self, connection: Connection, after: int, upto: int) -> None:
+    def _check_index(self, after: int, upto: int) -> None:
         """What filters look at must say the same as the records."""
+        try:
+            with self._storage.read() as connection:
+                self._compare_index(connection, after, upto)
+        except StorageDamaged as damage:
+            self._index_damage = damage  # or the record behind these is what cannot be read, as will be seen
+
+    def _compare_index(self, connection: Connection, after: int, upto: int) -> None:
         names = [column.name for column in activity_index.columns if column.name != "seq"]
         differs = or_(
             activity_index.c.seq.is_(None),
@@ -325,6 +367,11 @@ class _Check:
     def _add(self, kind: ProblemKind, writer: str, position: int, text: str, id_: str | None = None) -> None:
         if len(self._problems) < _MOST_PROBLEMS:
             self._problems.append(Problem(kind=kind, writer=writer, position=position, id=id_, text=text))
+
+
+def _page(connection: Connection, after: int, most: int) -> Sequence[Row[Any]]:
+    columns = select_records().add_columns(activity.c.intent_type, activity.c.search)
+    return connection.execute(columns.where(activity.c.seq > after).order_by(activity.c.seq).limit(most)).all()
 
 
 def _is_intact(record: Stored, row: Row[Any]) -> bool:

@@ -22,7 +22,7 @@ from mcpproxy.activity.prepare import Kept, Mask, keep, prepare
 from mcpproxy.activity.record import Record, now, to_micros
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage
-from mcpproxy.storage.errors import StorageError
+from mcpproxy.storage.errors import StorageError, StorageReadOnly
 
 log = logging.getLogger(__name__)
 
@@ -217,6 +217,8 @@ class Writer:
             self._commit(act)
         except Exception as error:
             explained = self._storage.explain(error)
+            if isinstance(explained, StorageReadOnly):
+                self.ledger.drop()  # it was opened for reading, and would stay so when the file may be written again
             if explained is error:
                 raise
             raise explained from error
@@ -252,6 +254,9 @@ class Writer:
                 self.ledger.drop()
             self._state = before
             raise
+        head = self._state.head
+        if head is not None and head is not before.head:
+            self.lease.note(head)
 
     def _resume(self) -> None:
         """Take up the chain on a new connection, or begin one where it cannot go on."""
@@ -264,6 +269,7 @@ class Writer:
                 self.name = succession.begin_chain(self.ledger, self.lease, self.signer)
                 self._state = _State()
             self.bury_the_dead()
+            succession.complain_of_losses(self.ledger, self.lease)
             self.ledger.commit()
         except BaseException:
             self.name, self._state = name, state
@@ -273,7 +279,7 @@ class Writer:
         """Put on record as interrupted what writers that are no more left open, and close their chains."""
         for writer in succession.dead_writers(self.ledger, self.lease, self.name):
             self._interrupt_open_calls(writer)
-            succession.end_chain(self.ledger, self.signer, writer)
+            succession.end_chain(self.ledger, self.lease, self.signer, writer)
 
     def _interrupt_open_calls(self, writer: str) -> None:
         first = self._state.tail.position + 1

@@ -12,13 +12,12 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from mcpproxy.activity.chain import public_key_in
 from mcpproxy.activity.export import FORMATS, export
 from mcpproxy.activity.filters import DEFAULT_LIMIT, MOST, Filter, parse_filter
 from mcpproxy.activity.query import get_record, list_records
 from mcpproxy.activity.record import INTENT_TYPES, STATUSES, TYPES
 from mcpproxy.activity.summary import PERIODS, summarize
-from mcpproxy.activity.verify import verify
+from mcpproxy.activity.verify import verify_in
 from mcpproxy.api.envelope import ApiError, Ok, bad_field, ok, raw_ok
 from mcpproxy.api.services import MyTurns, Rooms
 from mcpproxy.api.stream import TakingTurns
@@ -228,7 +227,7 @@ async def verify_activity(request: Request, rooms: Rooms, turns: MyTurns) -> dic
     """Hold every record against its hash and its predecessor, and every chain against its signatures."""
 
     with turns.verifications.one():
-        found = await asyncio.to_thread(verify, rooms.storage, public_key_in(rooms.data_dir))
+        found = await asyncio.to_thread(verify_in, rooms.data_dir, rooms.storage)
     return ok(request, msgspec.to_builtins(found))
 
 

@@ -31,6 +31,13 @@ class ConfigStatus(BaseModel):
     error: str | None = None
 
 
+class ActivityStatus(BaseModel):
+    """How many records could not be written, and why the last attempt failed, where it did."""
+
+    lost: int
+    error: str | None = None
+
+
 class Status(BaseModel):
     """The proxy at a glance."""
 
@@ -39,6 +46,7 @@ class Status(BaseModel):
     started_at: datetime
     servers: ServerCounts
     tools: int
+    activity: ActivityStatus
     config: ConfigStatus
 
 
@@ -48,6 +56,7 @@ async def get_status(request: Request, rooms: Rooms) -> dict[str, Any]:
     loaded = rooms.loaded()
     states = [upstream.state for upstream in rooms.house.pool]
     error = rooms.config_error()
+    journal = rooms.house.journal.stats()
     return ok(
         request,
         Status(
@@ -56,6 +65,7 @@ async def get_status(request: Request, rooms: Rooms) -> dict[str, Any]:
             started_at=datetime.fromtimestamp(rooms.started_at, UTC),
             servers=ServerCounts(total=len(states), ready=states.count(State.READY)),
             tools=len(rooms.house.catalog.snapshot.tools),
+            activity=ActivityStatus(lost=journal.lost, error=journal.failure),
             config=ConfigStatus(
                 path=str(loaded.path),
                 loaded_at=datetime.fromtimestamp(rooms.loaded_at(), UTC),

@@ -124,10 +124,9 @@ class OwnLog:
 
     def verify(self) -> Raw:
         """Whether anything was altered."""
-        from mcpproxy.activity.chain import public_key_in
-        from mcpproxy.activity.verify import verify
+        from mcpproxy.activity.verify import verify_in
 
-        return _raw(verify(self._storage, public_key_in(self._session.data_dir)))
+        return _raw(verify_in(self._session.data_dir, self._storage))
 
 
 @contextlib.contextmanager

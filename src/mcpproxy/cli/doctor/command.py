@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from mcpproxy.cli import looks
-from mcpproxy.cli.doctor.finding import Finding
+from mcpproxy.cli.doctor.finding import Finding, note
 from mcpproxy.cli.doctor.house import check_config, check_daemon, check_data_dir, check_keyring
 from mcpproxy.cli.doctor.records import check_database
 from mcpproxy.cli.doctor.servers import check_servers
@@ -44,9 +44,15 @@ def _findings(session: Session, *, quick: bool) -> Iterator[Finding]:
     if any(finding.level == "broken" for finding in first):
         return  # everything else depends on it
     yield from check_data_dir(session)
-    yield from check_database(session, quick=quick)
+    records = []
+    for finding in check_database(session, quick=quick):
+        records.append(finding)
+        yield finding
     yield from check_daemon(session)
     yield from check_keyring(session)
+    if session.daemon is None and any(each.area == "database" and each.level == "broken" for each in records):
+        yield note("servers", "they were not started, since the database cannot be used")
+        return
     yield from check_servers(session)
     yield from check_tools(session)
 

@@ -52,7 +52,8 @@ def check_data_dir(session: Session) -> Iterator[Finding]:
         yield note("data", f"{folder} is not there yet; mcpproxy serve makes it")
         return
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        yield broken("data", f"{folder} cannot be read and written by this user", f"Run: ls -ld {folder}")
+        text = f"{folder} cannot be read and written by this user"
+        yield broken("data", text, f"See whose it is: ls -ld {folder}; if yours: chmod 700 {folder}")
         return
     places = [folder, *(folder / name for name in _PRIVATE)]
     exposed = [place for place in places if place.exists() and _is_exposed(place)]
@@ -94,6 +95,11 @@ def check_daemon(session: Session) -> Iterator[Finding]:
     if found["config"].get("error"):
         text = f"the daemon runs on what was loaded before: {found['config']['error']}"
         yield broken("daemon", text, "Correct the file; the daemon takes it up by itself.")
+    if found.get("activity", {}).get("error"):
+        text = f"the daemon cannot put anything on record, and calls are refused: {found['activity']['error']}"
+        if session.config.activity.on_failure == "allow":
+            text = f"the daemon loses records, {found['activity']['lost']} so far: {found['activity']['error']}"
+        yield broken("log", text, "It goes on by itself once that is over.")
     if found["version"] != mcpproxy.__version__:
         text = f"the daemon is version {found['version']}, and this is {mcpproxy.__version__}"
         yield warning("daemon", text, "Start it again: stop mcpproxy serve, then start it.")

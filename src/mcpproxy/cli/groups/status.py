@@ -49,6 +49,8 @@ def _print(screen: Any, found: dict[str, Any], servers: list[dict[str, Any]], wh
         screen.line(
             "  ", (f"The file has changed and does not load; the old one is in force: {config['error']}", "red")
         )
+    if found.get("activity", {}).get("error"):
+        screen.line("  ", (f"Nothing can be put on record: {found['activity']['error']}", "red"))
     for server in servers:
         if server["state"] not in ("ready", "disabled"):
             reason = f": {server['reason']}" if server.get("reason") else ""
