@@ -333,6 +333,7 @@ WORDS: dict[str, Any] = {
             "options": {
                 "--fix": ("", "Repair what can be repaired safely, such as file modes"),
                 "--quick": ("", "Leave out the check of every record on the log"),
+                "--salvage": ("DIR", "Copy what can be read of a damaged database to a new one in this folder"),
             },
             "arguments": [],
         },
