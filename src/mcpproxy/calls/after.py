@@ -154,7 +154,7 @@ async def cut_long_text(call: Call, house: House) -> Refusal | None:
     changed = False
     try:
         for place, block in enumerate(content):
-            text = result.text_of(block)
+            text = result.text_of(block) if len(block) > limit else None  # nearly all are shorter than that
             piece = cut(text, limit) if text is not None else None
             if text is None or piece is None:
                 continue

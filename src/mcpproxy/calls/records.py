@@ -37,6 +37,7 @@ _POLICY: frozenset[Code] = frozenset(
 )
 _REJECTED: frozenset[Code] = frozenset(("INVALID_ARGUMENTS", "UNKNOWN_SERVER", "UNKNOWN_TOOL"))
 _MAX_ERROR_TEXT = 2000
+_MAX_ERROR_BLOCKS = 100
 
 
 def status_of(refusal: Refusal) -> Status:
@@ -164,5 +165,5 @@ def _decision(call: Call, main: Record, status: Status, text: str | None, refusa
 
 def _error_text(call: Call) -> str:
     assert call.view is not None
-    texts = (result.text_of(block) for block in result.blocks(call.view))
+    texts = (result.text_of(block) for block in result.blocks(call.view)[:_MAX_ERROR_BLOCKS])
     return " ".join(text for text in texts if text)[:_MAX_ERROR_TEXT] or "the tool reported an error"

@@ -8,8 +8,8 @@ from msgspec import Raw, Struct
 from mcpproxy.calls.spans import has_more, members, replaced, without
 from mcpproxy.policy.verdict import Refusal
 
-MAX_BLOCKS = 10_000
-"""Content blocks in one result: a million of tiny ones would take seconds to look at, and fifty times their size."""
+MAX_BLOCKS = 50_000
+"""Content blocks in one result. Some servers make one of every row; millions would take seconds to look at."""
 
 
 class NotAResult(ValueError):
