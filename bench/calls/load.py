@@ -33,6 +33,8 @@ class Load:
         """Whether all callers speak through one pipe."""
         self._callers: list[Caller] = []
         self._active: list[Caller] = []
+        self._warm = 0
+        """How many have made a call."""
         self._by_number: dict[int, Caller] = {}
         self._events = select.epoll()
         self._waiting: dict[tuple[int, int], float] = {}
@@ -46,18 +48,27 @@ class Load:
             with ThreadPoolExecutor(8) as many:
                 self._callers += many.map(lambda _: self._connect(), range(count - len(self._callers)))
         chosen = self._callers[:count]
-        for caller in chosen:
-            caller.prepare(job)
         self._active = chosen * count if self._shared else chosen
+        if count > self._warm:
+            self._warm = count
+            self._open(chosen, job)
+            self.run(0.0)
+        self._open(chosen, job)  # after the last run, or the first call, a connection may have idled for long
+
+    def _open(self, callers: list[Caller], job: Job) -> None:
+        for caller in callers:
+            caller.prepare(job)
         self._events.close()
         self._events = select.epoll()
-        self._by_number = {caller.fileno(): caller for caller in chosen}
+        self._by_number = {caller.fileno(): caller for caller in callers}
         for number in self._by_number:
             self._events.register(number, select.EPOLLIN)
-        self.run(0.0)
 
     def run(self, seconds: float, rate: float = 0.0) -> list[float]:
-        """Call until the time is over, and wait for what is under way; how long each took, in seconds."""
+        """Call until the time is over, and wait for what is under way; how long each took, in seconds.
+
+        Without a rate every run is to be prepared; with one, the callers stay connected from run to run.
+        """
         took: list[float] = []
         clock = time.perf_counter
         waiting, by_number, poll = self._waiting, self._by_number, self._events.poll
@@ -80,10 +91,12 @@ class Load:
                 for answered in caller.read():
                     now = clock()
                     took.append(now - waiting.pop((number, answered)))
-                    if rate or now >= stop:
+                    if rate:
                         free.append(caller)
-                    else:
+                    elif now < stop:
                         waiting[number, caller.ask()] = now
+                    elif not self._shared:  # others may take long, and its idle connection be closed meanwhile
+                        self._events.unregister(number)
         return took
 
     def _ask(self, caller: Caller, began: float) -> None:

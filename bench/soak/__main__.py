@@ -30,8 +30,11 @@ MOST_GROWTH = {"memory_mb": 0.05, "database_mb": 0.05, "descriptors": 0.05, "p50
 
 def maximum(load: Loader) -> float:
     """Calls a second at full speed: the median of five short runs, so that one lucky moment does not set the pace."""
-    load.run(3.0)
-    return float(sorted(load.run(3.0)["per_second"] for _ in range(5))[2])
+    found = []
+    for _ in range(5):
+        load.prepare(CALLERS)
+        found.append(float(load.run(3.0)["per_second"]))
+    return sorted(found)[2]
 
 
 def sample(running: Proxy, row: dict[str, Any], started: float) -> Sample:
@@ -103,9 +106,9 @@ def main() -> None:
     samples: list[Sample] = []
     activity = {"max_records": options.records}
     with proxy({"bench": upstream()}, activity=activity) as running, Loader(running.target(CALL)) as load:
-        load.prepare(CALLERS)
         most = maximum(load)
         rate = most * SHARE
+        load.prepare(CALLERS)
         print(f"maximum {most:.0f} calls/s; running at {rate:.0f} for {options.minutes:g} minutes", flush=True)
         started = time.monotonic()
         while time.monotonic() - started < options.minutes * 60:
