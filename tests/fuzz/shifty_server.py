@@ -1,4 +1,5 @@
-"""A stdio server whose tools stand in a file: `shifty_server.py TOOLS`. It says so when the file changes.
+"""A stdio server whose tools stand in a file: `shifty_server.py TOOLS`. It says so when the file changes,
+unless there is another of the same name that ends in `.quiet`.
 
 Only the standard library: a state machine starts hundreds of these.
 """
@@ -35,7 +36,7 @@ def watch(path: Path) -> None:
     while True:
         time.sleep(0.01)
         now = stamp(path)
-        if listed and now not in (listed[-1], told):
+        if listed and now not in (listed[-1], told) and not path.with_suffix(".quiet").exists():
             told = now
             say({"method": "notifications/tools/list_changed"})
 

@@ -105,6 +105,14 @@ class TrustProxy:
         new.write_text(json.dumps([definition.listed(name) for name, definition in tools.items()]))
         new.replace(self._file)
 
+    @contextlib.contextmanager
+    def unheard(self) -> Iterator[None]:
+        """Let the server say nothing of changes for as long as the block lasts."""
+        quiet = self._file.with_suffix(".quiet")
+        quiet.touch()
+        yield
+        quiet.unlink()
+
     def settle(self, running: bool) -> None:
         """Wait until the proxy has taken up what the server lists, or has let go of it."""
         app = self.rest.proxy.app
