@@ -154,6 +154,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--publish", action="store_true", help="put the figures into docs/performance.md, too")
     options = parser.parse_args()
+    if options.publish and (options.quick or options.only or options.sizes or options.callers or options.front):
+        parser.error("only a whole run is for publication")
     began = time.monotonic()
     chosen = [gateway for gateway in GATEWAYS if not options.only or gateway.name in options.only.split(",")]
     ready, versions, missing = installed(chosen)

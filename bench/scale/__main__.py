@@ -31,9 +31,11 @@ def main() -> None:
     """Measure one size after the other, print the curves, write the results and the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes only, a minute or two")
-    parser.add_argument("--only", default="tools,upstreams,records")
+    parser.add_argument("--only", default=",".join(FULL))
     parser.add_argument("--publish", action="store_true", help="put the figures into docs/performance.md, too")
     options = parser.parse_args()
+    if options.publish and (options.quick or options.only != ",".join(FULL)):
+        parser.error("only a whole run is for publication")
     where, began = machine(), time.monotonic()
     curves = []
     for name in options.only.split(","):
