@@ -236,7 +236,8 @@ class Ledger:
             self._sqlite
             and self._connection is not None
             and settings.durability == self._durability == "process"
-            and self._is_in_place()
+            # The thread looks for the file beside it: what went into that is not lost while we have it open.
+            and _inode(self._storage.location) == self._inode
         )
 
     def begin_at_once(self) -> bool:
