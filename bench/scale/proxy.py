@@ -17,6 +17,7 @@ from msgspec import Struct
 from bench.calls.peers import CONSOLE, install_mcpproxy
 from bench.calls.processes import Tree
 from bench.calls.run import Failed, Target, await_port, free_port, started
+from mcpproxy.storage.engine import open_storage
 
 KEY = "0" * 64
 PATIENCE = 300.0
@@ -63,6 +64,7 @@ def proxy(servers: Mapping[str, Any], data: Path | None = None, **settings: Any)
         config.write_text(json.dumps(known))
         config.chmod(0o600)
         data = data or scratch / "data"
+        open_storage("sqlite", data).close()  # the very first start also makes the tables; any other does not
         command = [str(CONSOLE), "serve", "--config", str(config), "--data-dir", str(data)]
         log = scratch / "log"
         with log.open("wb") as out, started(command, out, {**os.environ, "HOME": folder}) as process:
