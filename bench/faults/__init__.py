@@ -1,0 +1,1 @@
+"""What does a fault of one upstream cost the calls to the others?"""
