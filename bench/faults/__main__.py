@@ -138,9 +138,8 @@ def at(took: list[float], part: float) -> float:
 
 def show(rows: list[dict[str, float | str]]) -> None:
     """Print the table."""
-    print(
-        f"{'':48}{'times':>6}{'CPU ms':>8}{'longest':>9}{'p50 ms':>9}{'with':>8}{'ratio':>7}{'p99 ms':>9}{'with':>8}{'ratio':>7}"
-    )
+    pair = f"{'with':>8}{'ratio':>7}"
+    print(f"{'':48}{'times':>6}{'CPU ms':>8}{'longest':>9}{'p50 ms':>9}{pair}{'p99 ms':>9}{pair}")
     for found in rows:
         name = f"{found['transport']:6}{found['fault']}"
         figures = (found["calm_p50_ms"], found["fault_p50_ms"], found["p50_ratio"])
