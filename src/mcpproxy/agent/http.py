@@ -207,8 +207,11 @@ class HttpFace:
 
     async def _close_overdue(self) -> None:
         for session in self.sessions.overdue(self._settings().max_sessions):
+            if session.in_use or self.sessions.get(session.id) is None:
+                continue  # its client came back, or it is closed already
             self._forget(session)
             await self._delete(session)
+            await asyncio.sleep(0)  # thousands may be due at once, and others wait for their answers
 
     async def _delete(self, session: Session) -> None:
         """End a session in the SDK the way a client would."""

@@ -1,0 +1,1 @@
+"""What do clients cost that open a session and never come back?"""
