@@ -25,6 +25,7 @@ from tests.journeys.support import Proxy
 
 CALLS = 60
 MIDDLE = 30
+OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 SALVAGE = "put a backup in its place, or save what can be read: mcpproxy doctor --salvage DIR"
 
 
@@ -95,10 +96,12 @@ def test_a_damaged_page_costs_what_is_on_it_and_the_rest_is_saved(proxy: Proxy) 
         assert SALVAGE in found[area]["fix"]
     # What it says to do is done to the letter.
     before = database(proxy).read_bytes()
-    done = command(proxy, "doctor", "--salvage", str(proxy.home / "saved"), "-o", "json")
+    done = command(proxy, "doctor", "--salvage", str(proxy.data / "saved"), "-o", "json")
     assert done.returncode == 0, done.stderr
     assert database(proxy).read_bytes() == before
     said = json.loads(done.stdout)
+    described = OPERATIONS.split("```sh\nmcpproxy doctor --salvage")[1].split("```")[0].splitlines()[1:]
+    assert said["steps"] == [line.replace('"', "").replace("$MCPPROXY_DATA", str(proxy.data)) for line in described]
     assert {each["table"]: each["gaps"] for each in said["tables"]}["activity"] == 1
     for step in said["steps"][:-1]:
         subprocess.run(["/bin/sh", "-c", step], check=True)
@@ -107,7 +110,7 @@ def test_a_damaged_page_costs_what_is_on_it_and_the_rest_is_saved(proxy: Proxy) 
     proxy.start()
     assert call(proxy).status == 200
     assert "kept" in command(proxy, "token", "list").stdout
-    again = command(proxy, "doctor", "--salvage", str(proxy.home / "again"))
+    again = command(proxy, "doctor", "--salvage", str(proxy.data / "again"))
     assert (again.returncode, "Stop it first" in again.stderr) == (1, True)
     found = findings(proxy)
     assert found["database"]["level"] == "ok"

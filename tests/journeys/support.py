@@ -118,6 +118,9 @@ def alive(process: psutil.Process) -> bool:
 class Proxy:
     """`mcpproxy serve` in a process of its own. `start` it, and `stop` or `kill` it; both may be done again."""
 
+    plain_user = True
+    """With a plain user's rights even where root runs the tests; PostgreSQL's socket needs more there."""
+
     def __init__(self, home: Path, servers: Mapping[str, Spec] | None = None, **settings: Any) -> None:
         self.home = home
         self.port = free_port()
@@ -162,7 +165,7 @@ class Proxy:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                preexec_fn=_heed_permissions,  # noqa: PLW1509 - nothing else runs in the new process yet
+                preexec_fn=_heed_permissions if self.plain_user else None,  # noqa: PLW1509 - it runs alone there
             )
         eventually(self._answers, "the proxy answers on /healthz")
         return self
