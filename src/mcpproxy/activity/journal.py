@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,6 +22,7 @@ from mcpproxy.storage.engine import Storage
 log = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 10_000
+_CLOSE_SECONDS: Final = 0.0003
 _CLOSED: Final = "The activity log is closed."
 
 Result = TypeVar("Result")
@@ -65,6 +67,7 @@ class Journal:
         self._waiting = self._written = self._lost = 0
         self._failure: str | None = None
         self._dead: RecordFailed | None = None
+        self._tried_at = 0.0
 
     async def start(self) -> None:
         """Begin this process's chain; what earlier ones left open goes on record as interrupted."""
@@ -136,6 +139,9 @@ class Journal:
 
     async def _submit(self, job: Job) -> None:
         assert self._loop is not None
+        # Where the last commit is some time ago, nobody is there to share one with.
+        if not self._due and time.perf_counter() - self._tried_at > _CLOSE_SECONDS and self._is_served_now([job]):
+            return
         job.future = self._loop.create_future()
         self._waiting += 1
         self._due.append(job)
@@ -145,23 +151,30 @@ class Journal:
         await job.future
 
     def _flush(self) -> None:
-        """Commit what is due here and now where that costs less than the way to the writer's thread and back."""
+        """Commit what came in one turn of the event loop, or hand it to the thread."""
         batch, self._due = self._due, []
-        if self._dead is not None:
-            self._resolve(batch, self._dead)
-            return
         try:
-            done = self._writer.serve_now(batch)
+            done = self._is_served_now(batch)
         except Exception as error:
-            self._resolve(batch, error)
+            self._wake(batch, error)
             return
         if done:
-            if self._writer.asleep:
-                self._jobs.put(None)
-            self._resolve(batch, None)
+            self._wake(batch, None)
         else:
             for job in batch:
                 self._jobs.put(job)
+
+    def _is_served_now(self, batch: list[Job]) -> bool:
+        """Commit it in the event loop, where that costs less than the way to the writer's thread and back."""
+        if self._dead is not None:
+            raise self._dead
+        done = self._writer.serve_now(batch)
+        self._tried_at = time.perf_counter()
+        if done:
+            if self._writer.asleep:
+                self._jobs.put(None)
+            self._count(batch)
+        return done
 
     def _serve(self) -> None:
         """The writer's thread. Should it ever end on its own, those who wait must not wait for ever."""
@@ -190,6 +203,11 @@ class Journal:
             log.debug("the event loop ended before everything was acknowledged")
 
     def _resolve(self, batch: list[Job], error: Exception | None) -> None:
+        self._wake(batch, error)
+        if error is None:
+            self._count(batch)
+
+    def _wake(self, batch: list[Job], error: Exception | None) -> None:
         self._waiting -= len(batch)
         for job in batch:
             if job.future.done():
@@ -198,9 +216,10 @@ class Journal:
                 job.future.set_result(None)
             else:
                 job.future.set_exception(error)
-        if error is None:
-            self._failure = None
-            added = sum(len(job.records) for job in batch)
-            self._written += added
-            for listener in self._listeners if added else ():
-                listener()
+
+    def _count(self, batch: list[Job]) -> None:
+        self._failure = None
+        added = sum(len(job.records) for job in batch)
+        self._written += added
+        for listener in self._listeners if added else ():
+            listener()

@@ -36,9 +36,9 @@ MOST_UNSIGNED: Final = 1000
 UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
 BEHIND_SECONDS: Final = 0.005
-SLOW_SECONDS: Final = 0.005
+SLOW_SECONDS: Final = 0.02
 """A commit that took longer shows a busy disk: for a while the event loop leaves commits to the thread."""
-SLOW_PAUSE_SECONDS: Final = 1.0
+SLOW_PAUSE_SECONDS: Final = 0.5
 SAY_SECONDS: Final = 600.0
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 from mcpproxy.wire import envelope
@@ -27,6 +28,7 @@ _SAFE = (
 ).split()
 _PROXIES = "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy".split()
 _MOST_GATHERED = 64 * 1024
+_CLOSE_SECONDS = 0.0003
 _LOCALE = re.compile(r"LC_[A-Z]+\Z")
 
 
@@ -86,7 +88,8 @@ class StdioChannel(Channel):
         self._resumed = asyncio.Event()
         self._resumed.set()
         self._gathered: list[bytes] | None = None
-        """Lines that go out at the end of this turn of the event loop; None before the first one in a turn."""
+        """Lines that go out in the next turn of the event loop; None where nothing waits for it."""
+        self._wrote_at = 0.0
 
     @classmethod
     async def spawn(
@@ -159,12 +162,16 @@ class StdioChannel(Channel):
         self._put(envelope.one_line(body) + b"\n")
 
     def _put(self, line: bytes) -> None:
-        """Write at once, but gather what else comes in the same turn of the loop: few writes are cheaper than many."""
+        """Write at once, but gather what comes close upon it until the loop's next turn: few writes are cheaper."""
         if self._gathered is None:
+            moment = time.perf_counter()
+            if moment - self._wrote_at > _CLOSE_SECONDS:
+                self._wrote_at = moment
+                self._write_now(line)
+                return
             self._gathered = []
             self._loop.call_soon(self._flush)
-            self._write_now(line)
-        elif len(line) > _MOST_GATHERED:
+        if len(line) > _MOST_GATHERED:
             self._flush()
             self._write_now(line)
         else:
@@ -173,6 +180,7 @@ class StdioChannel(Channel):
     def _flush(self) -> None:
         lines, self._gathered = self._gathered, None
         if lines:
+            self._wrote_at = time.perf_counter()
             self._write_now(b"".join(lines))
 
     def _write_now(self, data: bytes) -> None:
