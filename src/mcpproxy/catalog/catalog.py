@@ -81,10 +81,13 @@ class Catalog:
         """Take up the last known lists of the configured servers, marked stale, before any of them is reached."""
         stored = await asyncio.to_thread(self._store.load)
         for listing in stored:
-            self._saved[listing.server] = listing
-            if identities.get(listing.server) == listing.identity:
-                async with self._deciding[listing.server]:
-                    await self._take(listing)
+            identity = identities.get(listing.server)
+            if identity is None or not listing.is_of(identity):
+                self._saved[listing.server] = listing
+                continue
+            self._saved[listing.server] = known = msgspec.structs.replace(listing, identity=identity)
+            async with self._deciding[listing.server]:
+                await self._take(known)
 
     async def put(self, listing: Listing) -> tuple[Change, ...]:
         """A server listed its tools. Gives what is new about them and should go on record."""

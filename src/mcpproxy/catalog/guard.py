@@ -48,7 +48,8 @@ class Guard:
     def admit(self, live: Listing, last_known: Listing | None = None) -> Admitted:
         """A server listed its tools. Approves what needs no person, and tells what is new since the last list."""
         before = self._states.get(live.server)
-        if before is None and last_known is not None and last_known.identity == live.identity:
+        if before is None and last_known is not None and last_known.is_of(live.identity):
+            last_known = msgspec.structs.replace(last_known, identity=live.identity)
             _, before = self._sorted(last_known, self._book(last_known), self._look(last_known))
         look = self._look(live)
         approvals = self._approve_by_itself(live, look)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
+from mcpproxy.catalog.pins import identity_key
 from mcpproxy.catalog.tool import BadDefinition, Tool, parse_tool
 from mcpproxy.wire.envelope import elements, members
 from mcpproxy.wire.errors import InvalidAnswer
@@ -29,6 +30,10 @@ class Listing(Struct, frozen=True, kw_only=True):
     instructions: str = ""
     protocol_version: str = ""
     server_version: str = ""
+
+    def is_of(self, identity: str) -> bool:
+        """Whether it is a list of this server; one from the database knows only the digest of what its server is."""
+        return self.identity in (identity, identity_key(identity))
 
 
 class Page(Struct, frozen=True):

@@ -25,7 +25,7 @@ def version_hash(server: str, identity: str, definition: bytes) -> str:
 
 
 def identity_key(identity: str) -> str:
-    """A server's identity at a fixed length: a command line may be longer than a database key."""
+    """A server's identity as it is stored: a command line may be longer than a database key, and hold secrets."""
     return sha256(identity.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import delete, insert, select
 
 from mcpproxy.catalog.listing import Listing, read_tools
+from mcpproxy.catalog.pins import identity_key
 from mcpproxy.catalog.tables import tool_lists
 from mcpproxy.storage.engine import Storage
 
@@ -64,7 +65,7 @@ class ListingStore:
         )
         row = {
             "server": listing.server,
-            "identity": listing.identity,
+            "identity": identity_key(listing.identity),
             "listing": msgspec.json.encode(stored).decode(),
             "listed_at": int(listing.listed_at * 1_000_000),
         }

@@ -8,7 +8,7 @@ tool_lists = Table(
     "tool_lists",
     metadata,
     Column("server", Text, primary_key=True),
-    Column("identity", Text, nullable=False),
+    Column("identity", Text, nullable=False),  # SHA-256 of the identity, which may hold secrets
     Column("listing", Text, nullable=False),  # JSON, as the server sent it
     Column("listed_at", BigInteger, nullable=False),  # microseconds since 1970, UTC
 )
@@ -18,8 +18,8 @@ trust_servers = Table(
     "trust_servers",
     metadata,
     Column("server", Text, primary_key=True),
-    Column("identity_key", Text, primary_key=True),  # SHA-256 of the identity, which may be too long for a key
-    Column("identity", Text, nullable=False),
+    Column("identity_key", Text, primary_key=True),  # SHA-256 of the identity, which may be long and hold secrets
+    Column("identity", Text, nullable=False),  # the same
     Column("known_at", BigInteger),  # when its first list was taken; null before
     Column("held", Boolean, nullable=False),  # was quarantined: nothing of it is approved without a person
     Column("released_by", Text),  # who approved the server and all that it lists first

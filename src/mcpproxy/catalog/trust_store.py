@@ -154,7 +154,8 @@ def _upsert_server(connection: Connection, book: Book, values: dict[str, Any]) -
     key = {"server": book.server, "identity_key": identity_key(book.identity)}
     mine = (trust_servers.c.server == key["server"]) & (trust_servers.c.identity_key == key["identity_key"])
     if connection.execute(select(trust_servers.c.server).where(mine)).first() is None:
-        connection.execute(insert(trust_servers).values({"held": False, "identity": book.identity} | key | values))
+        row = {"held": False, "identity": key["identity_key"]} | key | values
+        connection.execute(insert(trust_servers).values(row))
     elif values:
         connection.execute(update(trust_servers).where(mine).values(values))
 

@@ -8,7 +8,7 @@ import getpass
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcpproxy.cli.errors import FAILED, Failure
 from mcpproxy.cli.screen import value_of
@@ -43,10 +43,11 @@ def judged(session: Session, storage: Storage) -> dict[str, Judged]:
     in_use = {server.name: server for server in session.config.servers if server.enabled and not server.quarantined}
     store, guard = TrustStore(storage), _guard(session, storage)
     found: dict[str, Judged] = {}
-    for live in ListingStore(storage).load():
-        server = in_use.get(live.server)
-        same = server is not None and server_identity(server) == live.identity
-        if same and store.load(live.server, live.identity).known:
+    for stored in ListingStore(storage).load():
+        server = in_use.get(stored.server)
+        identity = server_identity(server) if server is not None else ""
+        if stored.is_of(identity) and store.load(stored.server, identity).known:
+            live = structs.replace(stored, identity=identity)
             admitted = guard.review(live)
             found[live.server] = Judged(live, admitted.listing, admitted.waiting)
     return found
