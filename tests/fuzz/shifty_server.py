@@ -50,7 +50,7 @@ def result(method: str, params: dict[str, Any], path: Path) -> dict[str, Any] | 
         listed.append(stamp(path))
         return {"tools": json.loads(path.read_text())}
     if method == "tools/call":
-        return {"content": [{"type": "text", "text": f"called {params['name']}"}]}
+        return {"content": [{"type": "text", "text": f"called {params['name']} of {path.stem}"}]}
     return {} if method == "ping" else None
 
 

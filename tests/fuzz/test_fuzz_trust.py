@@ -221,7 +221,7 @@ class Machine(RuleBasedStateMachine):
             assert found.records == _records(expected), (call, found, self.model)
             assert found.warned == expected.warned, (call, found, self.model)
             assert found.operation == {_recorded(call, expected.code)}, (call, found, self.model)
-            assert expected.code is not None or found.text == f"called {call.tool}"
+            assert expected.code is not None or found.text == f"called {call.tool} of {self.proxy.name}"
 
 
 def _records(expected: Expected) -> list[tuple[str, str]]:
