@@ -107,7 +107,7 @@ HTTP = (
     _http("streams its answer twice", "twice", None, '"n": ?1', n=1, streamed=True),
     _http("answers with a list", "raw", _BROKEN, _UNUSABLE, data=b64(LINE + b"[1,2]}")),
     _http("answers with a wrong isError", "raw", _BROKEN, _UNUSABLE, data=b64(LINE + b'{"isError":"yes"}}')),
-    _http("answers with masses of blocks", "many", _BROKEN, "more than 50000 content blocks", of="blocks"),
+    _http("answers with masses of blocks", "many", _BROKEN, "more than 20000 content blocks", of="blocks"),
     _http("answers with masses of members", "many", _BROKEN, "more than 1000 members", of="members"),
     _http("answers with a page", "html", _BROKEN, "the answer's content type is 'text/html'", status=200),
     _http("answers with a fault", "html", _GONE, "HTTP 502: <html>Bad gateway", status=502),

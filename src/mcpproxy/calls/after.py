@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LARGE = 256 * 1024
+
 
 class _Relisted(Exception):
     """The server came back, and the tool is not the one that was judged."""
@@ -110,7 +112,9 @@ def _fault(server: str, error: WireError) -> Refusal:
 async def read_result(call: Call, house: House) -> Refusal | None:
     """See that it is a result at all, and not a question back."""
     try:
-        call.view = result.view(call.result)
+        # A large one may be made of very many small things, which must not hold up everybody else.
+        large = len(call.result) > _LARGE
+        call.view = await asyncio.to_thread(result.view, call.result) if large else result.view(call.result)
     except result.NotAResult as error:
         return _fault(call.server, InvalidAnswer(str(error)))
     if call.view.result_type == "input_required":

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from mcpproxy.calls.spans import has_more, members, replaced, without
 from mcpproxy.policy.verdict import Refusal
 
-MAX_BLOCKS = 50_000
+MAX_BLOCKS = 20_000
 """Content blocks in one result. Some servers make one of every row; millions would take seconds to look at."""
 
 
