@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import cast
 
-BREATH = 0.001
+BREATH = 0.002
 """Seconds between two turns for a sender that has long been of no use to anybody."""
 _LINES_AT_ONCE = 128
 _SOME_LINES = re.compile(rb"(?:[^\r\n]*+[\r\n]){1,64}+|.+", re.DOTALL)
