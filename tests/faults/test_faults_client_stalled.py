@@ -92,7 +92,7 @@ async def stall(proxy: Proxy) -> None:
         held = [await connect(proxy.url, window=4096) for _ in clients]
         for client, (_, writer) in zip(clients, held, strict=True):
             writer.write(a_call(client, FLOOD, progress="unread"))
-        await until(lambda: ended(proxy) == 1 + READERS, "every flood has come to its end")
+        await until(lambda: ended(proxy) == 1 + READERS, "every flood has come to its end", PATIENCE)
         assert memory().rss - before < MOST_GROWTH
         async with connected(proxy.url, era="legacy", lane=True) as other:
             answer = await other.call("call_tool_read", '{"name":"good:echo","args":{"n":1}}')
