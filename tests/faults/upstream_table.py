@@ -112,8 +112,8 @@ HTTP = (
     _http("answers with a page", "html", _BROKEN, "the answer's content type is 'text/html'", status=200),
     _http("answers with a fault", "html", _GONE, "HTTP 502: <html>Bad gateway", status=502),
     _http("redirects", "redirect", _GONE, "HTTP 307: it redirects to http://.*/mcp/elsewhere", status=307),
-    _http("closes half-way", "half", _GONE, "the connection broke"),
-    _http("closes a stream half-way", "half", _GONE, "the connection broke", streamed=True),
+    _http("closes half-way", "half", _GONE, "the connection broke: the answer ended half-way"),
+    _http("closes a stream half-way", "half", _GONE, "the connection broke: the answer ended half-way", streamed=True),
     _http("answers after the timeout", "late", _LATE, _DEADLINE, seconds=1),
 )  # fmt: skip
 

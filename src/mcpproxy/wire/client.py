@@ -87,3 +87,10 @@ def origin(url: str | URL) -> str:
 def readable(text: str) -> str:
     """Text from a header line, short and without the bytes that are none."""
     return text[:200].encode(errors="replace").decode()
+
+
+def how_it_broke(error: aiohttp.ClientError) -> str:
+    """What became of a connection. aiohttp says 400 of an answer that ends early, which is no word of the server's."""
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the answer ended half-way"
+    return str(error) or type(error).__name__

@@ -16,7 +16,7 @@ from multidict import CIMultiDict
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
-from mcpproxy.wire.client import Client, origin, readable
+from mcpproxy.wire.client import Client, how_it_broke, origin, readable
 from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import (
@@ -82,7 +82,7 @@ class HttpChannel(Channel):
             # This request's misfortune; others may be under way on connections that stand.
             raise ChannelClosed(f"cannot reach {origin(self.url)}: {error.strerror or error}") from None
         except aiohttp.ClientError as error:
-            raise ChannelClosed(f"the connection broke: {error or type(error).__name__}") from None
+            raise ChannelClosed(f"the connection broke: {how_it_broke(error)}") from None
 
     async def _send_request(
         self, pending: Pending, request_id: RequestId, body: bytes, headers: Mapping[str, str]

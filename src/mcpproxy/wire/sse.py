@@ -10,7 +10,7 @@ import aiohttp
 from yarl import URL
 
 from mcpproxy.wire.channel import Channel, Pending
-from mcpproxy.wire.client import Client, origin, readable
+from mcpproxy.wire.client import Client, how_it_broke, origin, readable
 from mcpproxy.wire.credentials import Credentials
 from mcpproxy.wire.envelope import RequestId
 from mcpproxy.wire.errors import ChannelClosed, HttpStatus, InvalidAnswer, WireError
@@ -56,7 +56,7 @@ class SseChannel(Channel):
             reason = f"cannot reach {origin(self._url)}: {error.strerror or error}"
             raise ChannelClosed(reason) from None
         except aiohttp.ClientError as error:
-            reason = f"the event stream broke: {error or type(error).__name__}"
+            reason = f"the event stream broke: {how_it_broke(error)}"
             raise ChannelClosed(reason) from None
         except WireError as error:
             reason = str(error)
@@ -103,7 +103,7 @@ class SseChannel(Channel):
                 if response.status >= 300:
                     raise HttpStatus(response.status, readable(response.reason or ""))
         except aiohttp.ClientError as error:
-            raise ChannelClosed(f"the connection broke: {error or type(error).__name__}") from None
+            raise ChannelClosed(f"the connection broke: {how_it_broke(error)}") from None
 
     async def close(self) -> None:
         """Drop the stream and the pool."""
