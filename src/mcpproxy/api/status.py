@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 import mcpproxy
+from mcpproxy.activity.journal import JournalStats
 from mcpproxy.api.envelope import Ok, ok
 from mcpproxy.api.services import Rooms
 from mcpproxy.upstream.server import State
@@ -32,7 +33,7 @@ class ConfigStatus(BaseModel):
 
 
 class ActivityStatus(BaseModel):
-    """How many records could not be written, and why the last attempt failed, where it did."""
+    """Only where something is wrong: how many records were lost, and why the last attempt to write one failed."""
 
     lost: int
     error: str | None = None
@@ -46,8 +47,12 @@ class Status(BaseModel):
     started_at: datetime
     servers: ServerCounts
     tools: int
-    activity: ActivityStatus
+    activity: ActivityStatus | None = None
     config: ConfigStatus
+
+
+def _ails(journal: JournalStats) -> bool:
+    return bool(journal.lost or journal.failure)
 
 
 @router.get("/status", response_model=Ok[Status], response_model_exclude_none=True)
@@ -65,7 +70,7 @@ async def get_status(request: Request, rooms: Rooms) -> dict[str, Any]:
             started_at=datetime.fromtimestamp(rooms.started_at, UTC),
             servers=ServerCounts(total=len(states), ready=states.count(State.READY)),
             tools=len(rooms.house.catalog.snapshot.tools),
-            activity=ActivityStatus(lost=journal.lost, error=journal.failure),
+            activity=ActivityStatus(lost=journal.lost, error=journal.failure) if _ails(journal) else None,
             config=ConfigStatus(
                 path=str(loaded.path),
                 loaded_at=datetime.fromtimestamp(rooms.loaded_at(), UTC),
