@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.catalog.search.meaning import by_model, by_words, mend, z
 from mcpproxy.catalog.search.query import Query, read_query, weigh
-from mcpproxy.catalog.search.semantic import Encoder, Floats, static_encoder, word_pieces
+from mcpproxy.catalog.search.semantic import Encoder, Floats, word_pieces
 from mcpproxy.catalog.search.snapshot import Snapshot
 from mcpproxy.catalog.search.verbs import ALL, kinds_of_query
-from mcpproxy.catalog.search.words import STOP, fold, name_stems, split, stem, terms
+from mcpproxy.catalog.search.words import fold, name_stems, split, stem, terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +29,14 @@ class Tuning:
     sentences: float = 0.4
     phrase: float = 3.0
     verbs: float = 0.5
+    """In standard deviations of what words and meaning say: so it settles as much whether they are loud or quiet."""
     server: float = 0.2
-    floor: float = 0.22
-    """The similarity from which a tool is a hit although no word of the query stands in it, in a small catalogue."""
 
 
-STATIC = Tuning()
-DEEP = Tuning(meaning_short=4.0, meaning_long=1.0)
-DEEP_SHARE = 0.65
-"""The larger model's part of the meaning; word vectors keep the rest, for the two err on different queries."""
-DEEP_FLOOR = 0.24
+TUNING = Tuning()
 
 LONGEST_PHRASE = 6
 EXACT = 1000.0
-KNOWN = 0.3
-"""The part of a query's words that must be words of the language before its meaning alone can bring a hit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,51 +63,35 @@ class Ranking:
         return dict.fromkeys(self.query.stems, 1.0)
 
 
-def rank(snapshot: Snapshot, text: str, deep: Encoder | None = None) -> Ranking:
+def rank(snapshot: Snapshot, text: str, deep: Encoder | None = None, tuning: Tuning = TUNING) -> Ranking:
     """Score every tool of a snapshot for a query."""
     query = read_query(text)
     surfaces = {stem(word): word for word in split(fold(query.text))}
     weights, repairs = weigh(query.stems, snapshot.lexicon, lambda one: _repair(snapshot, one, surfaces))
     words = snapshot.lexicon.score(weights)
-    texts = [_mend(one, repairs) for one in (query.text, *query.sentences)]
-    near = snapshot.vectors @ static_encoder().queries(texts).T
-    meaning, similar = z(near[:, 0]), near.max(axis=1, initial=-1.0)
-    floor = _floor(STATIC.floor, len(snapshot), surfaces.values())
-    hit = (words > 0) | (similar >= floor)
-    tuning = STATIC
-    if deep is not None and snapshot.deep is not None and len(snapshot):
-        tuning = DEEP
-        # Only the whole query goes through the larger model: for single sentences word vectors did as well.
-        similar = snapshot.deep @ deep.queries(texts[:1])[0]
-        meaning = DEEP_SHARE * z(similar) + (1 - DEEP_SHARE) * meaning
-        hit |= similar >= _floor(DEEP_FLOOR, len(snapshot), surfaces.values())
+    texts = [mend(one, repairs) for one in (query.text, *query.sentences)]
+    near = by_words(snapshot, texts, surfaces.values())
+    said = z(words)
     share = _share(tuning, len(query.stems), _coverage(snapshot, query, words))
-    parts = {
-        "words": z(words),
-        "meaning": share * meaning,
-        "sentences": np.zeros_like(words),
-        "name": tuning.phrase * _phrases(snapshot, query.text),
-        "verb": tuning.verbs * _verbs(snapshot, query.stems),
-    }
+    if deep is not None and snapshot.deep is not None:
+        # Only the whole query goes through the larger model: for single sentences word vectors did as well.
+        vector = deep.queries(texts[:1])[0]
+        near = by_model(snapshot, vector, surfaces.values(), near, said + share * near.whole)
+    parts = {"words": said, "meaning": share * near.whole, "sentences": np.zeros_like(words)}
     if query.sentences:
-        best = _best_sentence(snapshot, query, weights, near[:, 1:], share)
+        best = _best_sentence(snapshot, query, weights, near.sentences, share)
         parts["sentences"] = tuning.sentences * (best - parts["words"] - parts["meaning"])
     total = sum(parts.values(), np.zeros_like(words))
+    parts["name"] = tuning.phrase * _phrases(snapshot, query.text)
+    parts["verb"] = tuning.verbs * _deviation(total) * _verbs(snapshot, query)
+    total = total + parts["name"] + parts["verb"]
     parts["server"] = tuning.server * _servers(snapshot, total)
     total = total + parts["server"]
+    hit = (words > 0) | near.hit
     exact = [row for name in query.identifiers for row in snapshot.named.get(name, ())]
     total[exact] += EXACT
     hit[exact] = True
-    return Ranking(snapshot, query, weights, repairs, words, similar, parts, total, hit, frozenset(exact))
-
-
-def z(values: Floats) -> Floats:
-    """Distance from the mean in standard deviations; all zero where nothing tells the tools apart."""
-    if not len(values):
-        return values
-    apart: Floats = values - values.mean()
-    spread = float(np.sqrt(apart @ apart / len(apart)))
-    return apart / np.float32(spread) if spread > 1e-6 else np.zeros_like(values)
+    return Ranking(snapshot, query, weights, repairs, words, near.similar, parts, total, hit, frozenset(exact))
 
 
 def _share(tuning: Tuning, stems: int, coverage: float) -> float:
@@ -130,33 +106,12 @@ def _coverage(snapshot: Snapshot, query: Query, words: Floats) -> float:
     return float(words.max(initial=0.0)) / possible if possible > 0 else 1.0
 
 
-def _floor(lowest: float, tools: int, words: Iterable[str]) -> float:
-    """The similarity that cannot be chance: among more tools, chance comes nearer. Made-up words mean nothing."""
-    pieces = word_pieces()
-    asked = [word for word in words if word not in STOP]
-    known = [word for word in asked if len(word) > 2 and (pieces.knows(word) or pieces.wholes(stem(word)))]
-    if len(known) < KNOWN * len(asked):
-        return math.inf
-    return max(lowest, lowest - 0.08 + 0.06 * math.log10(max(tools, 1)))
-
-
 def _repair(snapshot: Snapshot, one: str, surfaces: dict[str, str]) -> Sequence[str]:
     # A whole word of the vocabulary was meant as it stands: "monkey" is no misspelt "money".
     pieces = word_pieces()
     if pieces.knows(one) or pieces.knows(surfaces.get(one, one)):
         return ()
     return snapshot.speller.near(one)
-
-
-def _mend(text: str, repairs: dict[str, list[str]]) -> str:
-    """The text with its misspelt words put right: pieces of a misspelt word mean nothing."""
-    if not repairs:
-        return text
-    pieces = word_pieces()
-    right = {
-        typed: next((whole for one in near for whole in pieces.wholes(one)), "") for typed, near in repairs.items()
-    }
-    return re.sub(r"[^\W\d_]+", lambda word: right.get(stem(fold(word[0]).lower()), "") or word[0], text)
 
 
 def _best_sentence(snapshot: Snapshot, query: Query, weights: dict[str, float], near: Floats, share: float) -> Floats:
@@ -181,9 +136,9 @@ def _phrases(snapshot: Snapshot, text: str) -> Floats:
     return found
 
 
-def _verbs(snapshot: Snapshot, stems: Sequence[str]) -> Floats:
+def _verbs(snapshot: Snapshot, query: Query) -> Floats:
     """+1 where tool and query speak of the same kind of doing, -1 where of another, 0 where either is silent."""
-    wanted = kinds_of_query(stems)
+    wanted = kinds_of_query(query.sentences or (query.text,))
     signs = [0.0, *(1.0 if kinds & wanted else -1.0 for kinds in range(1, ALL + 1))]
     return np.array(signs if wanted else [0.0] * len(signs), np.float32)[snapshot.kinds]
 
@@ -193,4 +148,8 @@ def _servers(snapshot: Snapshot, total: Floats) -> Floats:
     if not len(snapshot):
         return total
     means = np.bincount(snapshot.servers, total, len(snapshot.sizes)) / np.maximum(snapshot.sizes, 1)
-    return z(means.astype(np.float32)[snapshot.servers]) * np.float32(total.std())
+    return z(means.astype(np.float32)[snapshot.servers]) * _deviation(total)
+
+
+def _deviation(values: Floats) -> np.float32:
+    return np.float32(values.std()) if len(values) else np.float32(0)

@@ -6,7 +6,7 @@ by `bench/search/distill.py`; `docs/search.md` says how and what it was measured
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.resources import as_file, files
 from typing import Protocol
@@ -59,15 +59,24 @@ class StaticEncoder:
             (SERVER_WEIGHT, self._ids(fields.server, TOOL_PIECES)),
             (1.0, self._ids(fields.description, TOOL_PIECES)),
             (PARAMETER_WEIGHT, self._ids(fields.parameters, TOOL_PIECES)),
+            (PARAMETER_TEXT_WEIGHT, self._ids(fields.parameter_texts, TOOL_PIECES)),
         )
         ids = [number for _, numbers in parts for number in numbers]
         weights = [weight for weight, numbers in parts for _ in numbers]
         return self._sum(ids, weights)
 
-    def queries(self, texts: Sequence[str]) -> Floats:
-        """The vectors of a query's texts, one row each."""
-        found = [self._ids(text, QUERY_PIECES) for text in texts]
-        return np.stack([self._sum(numbers, [1.0] * len(numbers)) for numbers in found])
+    def queries(self, texts: Sequence[str], weigh: Callable[[str], float] = lambda _: 1.0) -> Floats:
+        """The vectors of a query's texts, one row each; `weigh` says how much a word counts."""
+        return np.stack([self._query(text, weigh) for text in texts])
+
+    def _query(self, text: str, weigh: Callable[[str], float]) -> Floats:
+        ids: list[int] = []
+        weights: list[float] = []
+        for word in split(fold(text)):
+            pieces = self._pieces.ids((word,))
+            ids += pieces
+            weights += [weigh(word)] * len(pieces)
+        return self._sum(ids[:QUERY_PIECES], weights[:QUERY_PIECES])
 
     def _ids(self, text: str, limit: int) -> list[int]:
         return self._pieces.ids(split(fold(text)))[:limit]
@@ -82,7 +91,9 @@ class StaticEncoder:
 
 NAME_WEIGHT = 2.0
 SERVER_WEIGHT = 1.0
-PARAMETER_WEIGHT = 0.5
+PARAMETER_WEIGHT = 0.7
+PARAMETER_TEXT_WEIGHT = 0.4
+"""What a tool wants to know says what it does: with these texts nDCG@10 rose on every evaluation set."""
 
 
 def unit(vector: Floats) -> Floats:
