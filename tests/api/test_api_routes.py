@@ -40,8 +40,8 @@ ROUTES = [
     ("POST", "config/validate"),
     ("GET", "events"),
 ]
-BEYOND = [("GET", "tools/waiting"), ("POST", "tools/approve"), ("POST", "tools/reject")]
-"""Decisions about tools, which the contract leaves to the command line and the dashboard."""
+BEYOND = [("GET", "tools/waiting"), ("POST", "tools/approve"), ("POST", "tools/reject"), ("GET", "tools/explain")]
+"""Decisions about tools and the reasons of a search, which the contract leaves to command line and dashboard."""
 UNLISTED = [("GET", "/metrics"), ("GET", f"{PREFIX}/openapi.json"), ("GET", f"{PREFIX}/docs")]
 LISTED = [*ROUTES, *BEYOND]
 EVERY = [*LISTED, *UNLISTED]

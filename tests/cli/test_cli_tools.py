@@ -51,6 +51,19 @@ def test_search_finds_and_explains(home: Home) -> None:
     assert home.run("tools", "search", "x", "--explain", "--tool", "demo:nothing").returncode == 1
 
 
+def test_a_tool_that_is_not_found_says_why_with_the_daemon_and_without(daemon: Home, tmp_path: Path) -> None:
+    off = {"command": sys.executable, "args": ["-c", ""], "enabled": False}
+    alone = make_home(tmp_path, {"off": off})
+    daemon.ok("upstream", "add", "off", "--", sys.executable, "-c", "")
+    daemon.ok("upstream", "disable", "off")
+    try:
+        for home in (daemon, alone):
+            (why,) = home.json("tools", "search", "x", "--explain", "--tool", "off:any")["tools"]
+            assert (why["shown"], why["reason"]) == (False, "not shown: its server is disabled")
+    finally:
+        daemon.ok("upstream", "remove", "off")
+
+
 def test_hits_are_lines_in_a_pipe_and_nonsense_finds_nothing(daemon: Home) -> None:
     first = daemon.ok("tools", "search", "delete a note").splitlines()[1].split("\t")
     assert first[:2] == ["demo:delete_note", "call_tool_destructive"]

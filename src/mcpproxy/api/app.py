@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, FastAPI
 
 import mcpproxy
-from mcpproxy.api import activity, approval, config, docs, events, metrics, servers, status, tokens, tools
+from mcpproxy.api import activity, approval, config, docs, events, explain, metrics, servers, status, tokens, tools
 from mcpproxy.api.door import Door
 from mcpproxy.api.envelope import FAILURES
 from mcpproxy.api.errors import answer_errors
@@ -20,6 +20,7 @@ _ROUTERS: tuple[APIRouter, ...] = (
     status.router,
     servers.router,
     tools.router,
+    explain.router,
     approval.router,
     activity.router,
     events.router,

@@ -17,7 +17,7 @@ from mcpproxy.catalog.tool import Tool
 
 if TYPE_CHECKING:
     from mcpproxy.catalog.search.document import Document
-    from mcpproxy.catalog.search.explain import Explanation
+    from mcpproxy.catalog.search.explanation import Explanation
     from mcpproxy.catalog.search.index import SearchIndex
     from mcpproxy.catalog.search.select import Hits
 
@@ -97,19 +97,40 @@ class Finder:
         return index.search(query, limit, allow=allow, usage=usage)
 
     async def explain(
-        self, query: str, tool: Tool, limit: int, allow: Callable[[str], bool], hidden: str | None = None
-    ) -> Explanation:
-        """Why a tool ranks where it does, or does not appear."""
-        return await self._ask(partial(self._explain, query, tool, limit, allow, hidden))
+        self,
+        query: str,
+        tools: Mapping[str, Tool],
+        *,
+        limit: int,
+        allow: Callable[[str], bool],
+        usage: Mapping[str, int] | None = None,
+        named: str | None = None,
+    ) -> list[Explanation]:
+        """Why the best of these tools rank where they do, or why the named one does."""
+        return await self._ask(partial(self._explain, query, tools, limit=limit, allow=allow, usage=usage, named=named))
 
     def _explain(
-        self, query: str, tool: Tool, limit: int, allow: Callable[[str], bool], hidden: str | None
-    ) -> Explanation:
+        self,
+        query: str,
+        tools: Mapping[str, Tool],
+        *,
+        limit: int,
+        allow: Callable[[str], bool],
+        usage: Mapping[str, int] | None,
+        named: str | None,
+    ) -> list[Explanation]:
         from mcpproxy.catalog.search.explain import explain
+        from mcpproxy.catalog.search.select import select
 
         index = self._index()
         index.settle(_PATIENCE)
-        return explain(index.rank(query), document_of(tool), limit=limit, allow=allow, hidden=hidden)
+        ranking = index.rank(query)
+        wanted = [named] if named is not None else [hit.id for hit in select(ranking, limit, allow, usage).best]
+        return [
+            explain(ranking, document_of(tools[one]), limit=limit, allow=allow, usage=usage)
+            for one in wanted
+            if one in tools
+        ]
 
     async def _ask(self, question: Callable[[], Answer]) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, question)

@@ -184,7 +184,10 @@ async def _explain(desk: Desk, tool: Tool, query: str) -> Any:
     house = desk.rooms.house
     known = house.catalog.snapshot.tools
     limit = desk.rooms.loaded().config.tools_limit
-    return msgspec.to_builtins(await house.finder.explain(query[:1000], tool, limit, lambda name: name in known))
+    found = await house.finder.explain(
+        query[:1000], known, limit=limit, allow=known.__contains__, usage=house.usage, named=tool.id
+    )
+    return msgspec.to_builtins(found[0]) if found else None
 
 
 routes = [

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from mcpproxy.catalog.search.document import Document
-from mcpproxy.catalog.search.explain import EVIDENCE, explain
+from mcpproxy.catalog.search.explain import explain
+from mcpproxy.catalog.search.explanation import EVIDENCE, absent
 from mcpproxy.catalog.search.index import SearchIndex
 
 CREATE = Document(
@@ -75,10 +76,17 @@ def test_a_tool_that_does_not_match_says_so(index: SearchIndex) -> None:
     assert "no word of the query" in told.reason
 
 
-@pytest.mark.parametrize("hidden", ["disabled", "quarantined", "out of scope", "filtered by read_only_only"])
-def test_a_hidden_tool_says_why_and_nothing_else(index: SearchIndex, hidden: str) -> None:
-    told = explain(index.rank("create an issue"), CREATE, limit=5, hidden=hidden)
-    assert told.reason == f"not shown: {hidden}"
+def test_use_moves_a_tool_up_and_says_so(index: SearchIndex) -> None:
+    usage = {LIST.id: 1_000}
+    told = explain(index.rank("issue"), LIST, limit=5, usage=usage)
+    assert told.evidence["usage"] > 0 == explain(index.rank("issue"), LIST, limit=5).evidence["usage"]
+    best = index.search("issue", usage=usage).best
+    assert told.rank == [hit.id for hit in best].index(LIST.id) + 1
+
+
+def test_a_hidden_tool_says_why_and_nothing_else() -> None:
+    told = absent("forge:create_issue", "its server is disabled")
+    assert told.reason == "not shown: its server is disabled"
     assert (told.shown, told.rank, told.matches, told.evidence) == (False, None, (), {})
 
 

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from mcpproxy.catalog.search.arrays import np
 from mcpproxy.catalog.search.document import Document, fields_of
+from mcpproxy.catalog.search.explanation import Explanation, Match, absent
 from mcpproxy.catalog.search.lexical import FIELDS, SATURATION, contributions_of
 from mcpproxy.catalog.search.rank import Ranking
-
-EVIDENCE = {
-    "words": "words of the query in the tool's text",
-    "meaning": "nearness in meaning",
-    "sentences": "one sentence of the query fits better than the whole",
-    "name": "the query says the tool's name",
-    "verb": "the same kind of doing (read, create, update, delete, send)",
-    "server": "the other tools of the server fit too",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One stem of the query that the tool holds."""
-
-    stem: str
-    because: str
-    """`query`, `synonym` or `repair of …`"""
-    rarity: float
-    fields: dict[str, float]
-    """What each field gave, in points of the word score."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The standing of one tool for one query."""
-
-    id: str
-    shown: bool
-    reason: str
-    """Why it is shown, or why not."""
-    rank: int | None
-    """Its place among the tools the caller may see, from 1; None where it is not a hit."""
-    exact: bool
-    similarity: float | None
-    evidence: dict[str, float]
-    """What each kind of evidence adds to the total, in standard deviations; the keys stand in `EVIDENCE`."""
-    matches: tuple[Match, ...]
+from mcpproxy.catalog.search.select import usage_of
+from mcpproxy.catalog.search.semantic import Floats
 
 
 def explain(
@@ -55,17 +19,15 @@ def explain(
     *,
     limit: int,
     allow: Callable[[str], bool] | None = None,
-    hidden: str | None = None,
+    usage: Mapping[str, int] | None = None,
 ) -> Explanation:
-    """Explain the standing of one tool; `hidden` is the caller's reason to hide it (disabled, quarantined, …)."""
+    """Explain the standing of one tool; `allow` and `usage` are those of the search."""
     ids = ranking.snapshot.ids
-    row = ids.index(document.id) if document.id in ids else None
-    if hidden is not None:
-        return _absent(document, f"not shown: {hidden}")
-    if row is None:
-        return _absent(document, "not shown: it is not in the index (yet)")
-    matches = _matches(ranking, document)
-    rank = _rank(ranking, row, allow)
+    if document.id not in ids:
+        return absent(document.id, "it is not in the index (yet)")
+    row = ids.index(document.id)
+    added = usage_of(ranking.snapshot, usage or {})
+    rank = _rank(ranking, ranking.total + added, row, allow)
     if rank is None:
         reason = "not shown: no word of the query stands in it, and its meaning is not near enough"
     elif rank > limit:
@@ -81,21 +43,17 @@ def explain(
         rank=rank,
         exact=row in ranking.exact,
         similarity=round(float(ranking.meaning[row]), 4),
-        evidence={name: round(float(values[row]), 3) for name, values in ranking.parts.items()},
-        matches=matches,
+        evidence={name: round(float(values[row]), 3) for name, values in {**ranking.parts, "usage": added}.items()},
+        matches=_matches(ranking, document),
     )
 
 
-def _absent(document: Document, reason: str) -> Explanation:
-    return Explanation(document.id, False, reason, None, False, None, {}, ())
-
-
-def _rank(ranking: Ranking, row: int, allow: Callable[[str], bool] | None) -> int | None:
+def _rank(ranking: Ranking, total: Floats, row: int, allow: Callable[[str], bool] | None) -> int | None:
     if not ranking.hit[row]:
         return None
     ids = ranking.snapshot.ids
-    ahead = np.flatnonzero(ranking.hit & (ranking.total > ranking.total[row]))
-    equal = np.flatnonzero(ranking.hit[:row] & (ranking.total[:row] == ranking.total[row]))
+    ahead = np.flatnonzero(ranking.hit & (total > total[row]))
+    equal = np.flatnonzero(ranking.hit[:row] & (total[:row] == total[row]))
     return 1 + sum(1 for other in (*ahead, *equal) if allow is None or allow(ids[other]))
 
 

@@ -47,7 +47,7 @@ def select(
     ids = ranking.snapshot.ids
     total = ranking.total
     if usage:
-        total = total + _usage(ranking.snapshot, usage)
+        total = total + usage_of(ranking.snapshot, usage)
     allowed = (row for row in _in_order(total, ranking.hit) if allow is None or allow(ids[row]))
     seen = list(itertools.islice(allowed, max(limit, COUNTED)))
     best = seen[: max(limit, 0)]
@@ -77,8 +77,9 @@ def _sorted(total: Floats, rows: NDArray[np.intp]) -> list[int]:
     return order
 
 
-def _usage(snapshot: Snapshot, usage: Mapping[str, int]) -> Floats:
-    most = math.log1p(max(1, *usage.values()))
+def usage_of(snapshot: Snapshot, usage: Mapping[str, int]) -> Floats:
+    """What being called often adds to each tool's total."""
+    most = math.log1p(max((1, *usage.values())))
     added: Floats = np.zeros(len(snapshot), np.float32)
     for tool_id, count in usage.items():
         for row in snapshot.named.get(tool_id.lower(), ()):

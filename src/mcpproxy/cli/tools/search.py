@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Raw
 
 from mcpproxy.cli import looks
-from mcpproxy.cli.screen import Cell, Column
+from mcpproxy.cli.screen import Cell, Column, value_of
 from mcpproxy.cli.tools.listing import kind_of
-from mcpproxy.cli.tools.shelf import listings
+from mcpproxy.cli.tools.shelf import listings, waiting_states
 
 if TYPE_CHECKING:
     from mcpproxy.catalog.finder import Finder
-    from mcpproxy.catalog.search.explain import Explanation
+    from mcpproxy.catalog.search.explanation import Explanation
     from mcpproxy.catalog.tool import Tool
     from mcpproxy.cli.screen import Screen
     from mcpproxy.cli.session import Session
@@ -49,19 +49,21 @@ async def _search(session: Session, query: str, limit: int) -> Raw:
 
 
 def explain(session: Session, query: str, limit: int | None, named: str | None) -> list[Explanation]:
-    """Why the best tools rank where they do, or why a named one does not."""
+    """Why the best tools rank where they do, or why a named one does, or is not found."""
+    from mcpproxy.catalog.search.explanation import Explanation
+
+    if session.daemon is not None:
+        found = value_of(session.daemon.get("/tools/explain", {"q": query, "limit": limit, "tool": named}))
+        return msgspec.convert(found["tools"], list[Explanation])
     return asyncio.run(_explain(session, query, limit or session.config.tools_limit, named))
 
 
 async def _explain(session: Session, query: str, limit: int, named: str | None) -> list[Explanation]:
     tools, finder = await asyncio.to_thread(_index, session)
     try:
-        if named is None:
-            hits = await finder.search(query, limit, lambda _: True)
-            wanted = [tools[hit.id] for hit in hits.best]
-        else:
-            wanted = [_named(tools, named)]
-        return [await finder.explain(query, tool, limit, lambda _: True) for tool in wanted]
+        if named is not None and named not in tools:
+            return [await asyncio.to_thread(_hidden, session, named)]
+        return await finder.explain(query, tools, limit=limit, allow=lambda _: True, named=named)
     finally:
         finder.close()
 
@@ -77,13 +79,16 @@ def _index(session: Session) -> tuple[dict[str, Tool], Finder]:
     return tools, finder
 
 
-def _named(tools: dict[str, Tool], name: str) -> Tool:
+def _hidden(session: Session, name: str) -> Explanation:
+    from mcpproxy.catalog.hidden import why_hidden
+    from mcpproxy.catalog.search.explanation import absent
     from mcpproxy.cli.errors import FAILED, Failure
 
-    if name not in tools:
-        message = f"there is no tool {name!r}: its server may be disabled, quarantined or not connected."
-        raise Failure(FAILED, message, "See: mcpproxy upstream list", code="UNKNOWN_TOOL")
-    return tools[name]
+    why = why_hidden(name, session.config.servers, listings(session), waiting_states(session).get(name))
+    if why is None:
+        message = f"there is no tool {name!r}."
+        raise Failure(FAILED, message, "See what there is: mcpproxy tools list", code="UNKNOWN_TOOL")
+    return absent(name, why)
 
 
 def print_hits(screen: Screen, found: dict[str, Any]) -> None:
@@ -108,7 +113,7 @@ def print_hits(screen: Screen, found: dict[str, Any]) -> None:
 
 def print_explanations(screen: Screen, found: list[Explanation]) -> None:
     """Print why each tool ranks where it does."""
-    from mcpproxy.catalog.search.explain import EVIDENCE
+    from mcpproxy.catalog.search.explanation import EVIDENCE
 
     for place, one in enumerate(found):
         if place:

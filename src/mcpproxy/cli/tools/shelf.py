@@ -13,6 +13,7 @@ from mcpproxy.cli.errors import FAILED, Failure
 
 if TYPE_CHECKING:
     from mcpproxy.app import App
+    from mcpproxy.catalog.approval import State
     from mcpproxy.catalog.listing import Listing
     from mcpproxy.catalog.tool import Tool
     from mcpproxy.cli.session import Session
@@ -37,6 +38,11 @@ def listings(session: Session) -> dict[str, Listing]:
 def known_tools(session: Session) -> list[Tool]:
     """Every tool on record of a server that is in use, without asking anybody."""
     return [tool for each in _judged(session).values() for tool in each.live.tools.values()]
+
+
+def waiting_states(session: Session) -> dict[str, State]:
+    """How the tools stand that wait for an operator, by `server:tool`."""
+    return {one.id: one.state for each in _judged(session).values() for one in each.waiting.values()}
 
 
 def described(session: Session, server: str | None = None) -> Raw:
