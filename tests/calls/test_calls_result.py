@@ -76,19 +76,38 @@ def test_what_is_no_result_is_said_to_be_none(raw: bytes) -> None:
         result.view(raw)
 
 
-def test_a_result_that_would_take_long_to_look_at_is_none() -> None:
-    blocks = b",".join([b"{}"] * (result.MAX_BLOCKS + 1))
-    with pytest.raises(result.NotAResult, match="more than 20000 content blocks"):
-        result.view(b'{"content":[%s]}' % blocks)
+def test_more_members_than_any_result_has_are_not_looked_through() -> None:
     with pytest.raises(result.NotAResult, match="more than 1000 members"):
         result.view(b'{"isError":"yes",%s}' % b",".join([b'"a":1'] * 1000))
 
 
-@pytest.mark.parametrize(
-    "content", [b",".join([b"{}"] * result.MAX_BLOCKS), b'{"type":"text","text":"%s"}' % (b"1," * result.MAX_BLOCKS)]
-)
-def test_many_blocks_and_commas_in_a_text_are_a_result(content: bytes) -> None:
-    assert bytes(result.view(b'{"content":[%s]}' % content).content) == b"[%s]" % content
+def shown(*content: bytes) -> result.ResultView:
+    """A view of a result with these blocks."""
+    return result.view(b'{"content":[%s]}' % b",".join(content))
+
+
+def test_masses_of_small_blocks_need_no_look() -> None:
+    assert not result.has_long_text(shown(b'{"type":"text","text":""}', *([b"{}"] * 100_000)), 1000)
+    assert not result.has_long_text(shown(*([b'{"type":"text","text":"a,b,c"}'] * 20_000)), 1000)
+
+
+@pytest.mark.parametrize("text", ["x" * 1001, '"' * 1001, "\\" * 1001, '\\"' * 501, "," * 30_000])
+def test_a_long_text_is_found_among_masses_of_blocks(text: str) -> None:
+    long = msgspec.json.encode({"type": "text", "text": text})
+    assert result.has_long_text(shown(b'{"type":"text","text":"short"}', *([b"{}"] * 20_000), long), 1000)
+
+
+def test_as_many_blocks_as_are_allowed_are_all_there_and_one_more_is_refused() -> None:
+    many = [b'{"n":%d}' % number for number in range(result.MAX_BLOCKS)]
+    assert result.blocks(shown(*many)) == many
+    assert result.first_blocks(shown(*many, b"{}"), 3) == many[:3]
+    with pytest.raises(result.NotAResult, match="more than 10000 content blocks"):
+        result.blocks(shown(*many, b"{}"))
+
+
+@pytest.mark.parametrize("content", [b"7", b'"x"', b"null", b"{}", b'[{"a":1}%s' % (b" ," * 20_000)])
+def test_content_that_is_no_list_has_no_blocks(content: bytes) -> None:
+    assert result.blocks(result.ResultView(msgspec.Raw(content))) == []
 
 
 def test_a_number_of_any_length_stays_where_it_is_when_something_else_is_changed() -> None:

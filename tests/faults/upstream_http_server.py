@@ -100,9 +100,10 @@ async def big(request: web.Request, message: dict[str, Any]) -> web.StreamRespon
 
 async def many(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
     """A result that is small enough, but made of very many small things."""
-    if arguments(message)["of"] == "blocks":
-        return raw_answer(message, b'{"content":[{}' + b",{}" * 600_000 + b"]}")
-    return raw_answer(message, b'{"isError":"yes"' + b',"a":1' * 300_000 + b"}")
+    if arguments(message)["of"] == "members":
+        return raw_answer(message, b'{"isError":"yes"' + b',"a":1' * 300_000 + b"}")
+    first = b'{"type":"text","text":"%s"}' % (b"x" * 100_000 if arguments(message)["of"] == "text" else b"")
+    return raw_answer(message, b'{"content":[%s%s],"structuredContent":{"n":1}}' % (first, b",{}" * 500_000))
 
 
 async def told(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_LARGE = 256 * 1024
-
 
 class _Relisted(Exception):
     """The server came back, and the tool is not the one that was judged."""
@@ -112,9 +110,7 @@ def _fault(server: str, error: WireError) -> Refusal:
 async def read_result(call: Call, house: House) -> Refusal | None:
     """See that it is a result at all, and not a question back."""
     try:
-        # A large one may be made of very many small things, which must not hold up everybody else.
-        large = len(call.result) > _LARGE
-        call.view = await asyncio.to_thread(result.view, call.result) if large else result.view(call.result)
+        call.view = result.view(call.result)
     except result.NotAResult as error:
         return _fault(call.server, InvalidAnswer(str(error)))
     if call.view.result_type == "input_required":
@@ -154,9 +150,9 @@ async def cut_long_text(call: Call, house: House) -> Refusal | None:
     limit = call.config.tool_response_limit
     if not result.has_long_text(call.view, limit):
         return None
-    content = result.blocks(call.view)
     changed = False
     try:
+        content = result.blocks(call.view)
         for place, block in enumerate(content):
             text = result.text_of(block) if len(block) > limit else None  # nearly all are shorter than that
             piece = cut(text, limit) if text is not None else None

@@ -165,5 +165,5 @@ def _decision(call: Call, main: Record, status: Status, text: str | None, refusa
 
 def _error_text(call: Call) -> str:
     assert call.view is not None
-    texts = (result.text_of(block) for block in result.blocks(call.view)[:_MAX_ERROR_BLOCKS])
+    texts = (result.text_of(block) for block in result.first_blocks(call.view, _MAX_ERROR_BLOCKS))
     return " ".join(text for text in texts if text)[:_MAX_ERROR_TEXT] or "the tool reported an error"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec import Raw, Struct
 
-from mcpproxy.calls.spans import has_more, members, replaced, without
+from mcpproxy.calls.spans import elements, members, replaced, without
 from mcpproxy.policy.verdict import Refusal
 
-MAX_BLOCKS = 20_000
-"""Content blocks in one result. Some servers make one of every row; millions would take seconds to look at."""
+MAX_BLOCKS = 10_000
+"""Content blocks that are looked at. Some servers make one of every row; millions would take seconds."""
 
 
 class NotAResult(ValueError):
@@ -40,22 +42,9 @@ _text_block = msgspec.json.Decoder(TextBlock).decode
 def view(result: bytes) -> ResultView:
     """Look at a raw result without changing a byte of it."""
     try:
-        shown = _view(result)
+        return _view(result)
     except (msgspec.MsgspecError, RecursionError):
-        shown = _view_tolerantly(result)
-    _check_number(bytes(shown.content))
-    return shown
-
-
-def _check_number(content: bytes) -> None:
-    if content[:1] != b"[" or content.count(b",") < MAX_BLOCKS:  # as nearly always
-        return
-    try:
-        too_many = has_more(content.decode(), MAX_BLOCKS)
-    except ValueError as error:
-        raise NotAResult(f"the content cannot be read: {error}") from None
-    if too_many:
-        raise NotAResult(f"it has more than {MAX_BLOCKS} content blocks")
+        return _view_tolerantly(result)
 
 
 def _view_tolerantly(result: bytes) -> ResultView:
@@ -88,15 +77,42 @@ def structured(shown: ResultView) -> bytes | None:
 
 def has_long_text(shown: ResultView, limit: int) -> bool:
     """Whether the content could hold a text block over the limit; says no quickly to nearly all."""
-    return limit > 0 and len(bytes(shown.content)) > limit
+    content = bytes(shown.content)
+    if limit <= 0 or len(content) <= limit:
+        return False
+    if not _may_be_many(content):
+        return True
+    # Past all strings that are short enough, is there one that is not?
+    bare = content.replace(b"\\\\", b"..").replace(b'\\"', b"..")
+    return re.match(rb'(?:[^"]*+"[^"]{0,%d}+")*+[^"]*+"[^"]{%d}' % (limit - 1, limit), bare) is not None
 
 
-def blocks(shown: ResultView) -> list[bytes]:
-    """The content blocks, each raw."""
+def _may_be_many(content: bytes) -> bool:
+    return content.count(b",") >= MAX_BLOCKS
+
+
+def blocks(shown: ResultView, most: int = MAX_BLOCKS) -> list[bytes]:
+    """The content blocks, each raw; raises NotAResult where there are more than that."""
+    found, more = _first_blocks(bytes(shown.content), most)
+    if more:
+        raise NotAResult(f"it has more than {most} content blocks")
+    return found
+
+
+def first_blocks(shown: ResultView, most: int) -> list[bytes]:
+    """The first content blocks, each raw."""
+    return _first_blocks(bytes(shown.content), most)[0]
+
+
+def _first_blocks(content: bytes, most: int) -> tuple[list[bytes], bool]:
     try:
-        return [bytes(block) for block in _blocks(shown.content)]
-    except (msgspec.MsgspecError, RecursionError):
-        return []
+        if not _may_be_many(content):
+            found = [bytes(block) for block in _blocks(content)]
+            return found[:most], len(found) > most
+        raw, more = elements(content.decode(), most)
+        return [block.encode() for block in raw], more
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return [], False
 
 
 def text_of(block: bytes) -> str | None:

@@ -60,19 +60,21 @@ def _ended(text: str, at: int, found: dict[str, Span]) -> dict[str, Span]:
     return found
 
 
-def has_more(text: str, most: int) -> bool:
-    """Whether a JSON array has more elements than this; looks no further than it must. Raises ValueError."""
-    at = _skip(text, 0) + 1
+def elements(text: str, most: int) -> tuple[list[str], bool]:
+    """The first elements of a JSON array as they were written, and whether there are more. Raises ValueError."""
+    found: list[str] = []
+    at = _skip(text, _skip(text, 0) + 1)
     for _ in range(most):
         try:
-            _, at = _decoder.raw_decode(text, _skip(text, at))
+            _, end = _decoder.raw_decode(text, at)
         except RecursionError:
             raise ValueError("nested too deeply") from None
-        at = _skip(text, at)
+        found.append(text[at:end])
+        at = _skip(text, end)
         if text[at : at + 1] != ",":
-            return False
-        at += 1
-    return True
+            return found, False
+        at = _skip(text, at + 1)
+    return found, True
 
 
 def _skip(text: str, at: int) -> int:
