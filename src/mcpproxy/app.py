@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from mcpproxy.access.tokens import Token, Tokens
 from mcpproxy.activity.journal import Journal
 from mcpproxy.activity.retention import Retention
 from mcpproxy.agent.face import AgentFace
-from mcpproxy.asgi import respond
+from mcpproxy.asgi import Headers, Reply, respond
 from mcpproxy.calls.house import House
 from mcpproxy.calls.pipeline import Pipeline
 from mcpproxy.catalog.catalog import Catalog
@@ -299,6 +299,10 @@ class App:
         log.error("the changed configuration does not load and the running one stays in force: %s", error)
 
     # The HTTP root.
+
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+        """The work on a whole POST to `/mcp`, where it can be done without the layers below."""
+        return self.agent.http.take(headers, body, local=local)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""

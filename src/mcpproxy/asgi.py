@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 BODY_SECONDS = 30.0
 """How long a client may take to send a body."""
 
+Headed = Sequence[tuple[bytes, bytes]]
+"""Headers of an answer."""
+JSON_TYPE: Final = (b"content-type", b"application/json")
+STREAM_HEADERS: Final = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+_WATCH_AFTER = 0.05
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.-]{1,128}\Z")
 
 
@@ -41,10 +51,10 @@ class Headers:
 
     __slots__ = ("_values", "repeated")
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[bytes, bytes] = {}
         self.repeated: set[bytes] = set()
-        for name, value in scope["headers"]:
+        for name, value in pairs:
             if name in self._values:
                 self.repeated.add(name)
             # White space around a value is not part of it (RFC 9110 5.5); the server leaves it there.
@@ -101,6 +111,68 @@ async def read_body(receive: Receive, headers: Headers, limit: int) -> bytes:
 
 def _too_large(limit: int) -> str:
     return f"The request body is larger than max_request_bytes ({limit} bytes)."
+
+
+class Reply(Protocol):
+    """Where the answer to one request goes: JSON in one piece, or a stream of events."""
+
+    def watch(self, gone: Callable[[], None]) -> None:
+        """Have it said when the client leaves before the answer."""
+
+    def unwatch(self) -> None:
+        """Nobody wants to know any more."""
+
+    async def send_json(self, body: bytes, headers: Headed) -> None:
+        """Answer with one JSON text."""
+
+    async def begin_stream(self, headers: Headed) -> None:
+        """Begin a stream."""
+
+    async def send_event(self, event: bytes, *, last: bool = False) -> None:
+        """Send one event of it."""
+
+
+class AsgiReply:
+    """A reply by way of ASGI."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._planned: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    def watch(self, gone: Callable[[], None]) -> None:
+        """Have it said when the client leaves before the answer."""
+
+        def begin() -> None:
+            self._watching = asyncio.create_task(self._wait(gone))
+
+        # Most calls are over before a client could leave: those never pay for the watch.
+        self._planned = asyncio.get_running_loop().call_later(_WATCH_AFTER, begin)
+
+    async def _wait(self, gone: Callable[[], None]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        gone()
+
+    def unwatch(self) -> None:
+        """Nobody wants to know any more."""
+        if self._planned is not None:
+            self._planned.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def send_json(self, body: bytes, headers: Headed) -> None:
+        """Answer with one JSON text."""
+        await respond(self._send, 200, body, (JSON_TYPE, *headers))
+
+    async def begin_stream(self, headers: Headed) -> None:
+        """Begin a stream."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
+
+    async def send_event(self, event: bytes, *, last: bool = False) -> None:
+        """Send one event of it."""
+        await self._send({"type": "http.response.body", "body": event, "more_body": not last})
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

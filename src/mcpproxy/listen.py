@@ -8,26 +8,22 @@ import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mcpproxy.asgi import Headers, is_local, respond
+from mcpproxy.asgi import Headers, Reply, is_local, respond
 from mcpproxy.config.models import Config, is_loopback
+from mcpproxy.http1 import Connection, Front
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
-HEADER_SECONDS = 15.0
-"""How long a client may take to send a request's headers."""
-STALLED_SECONDS = 30.0
-"""How long a client may take nothing of what waits for it."""
 DRAIN_SECONDS = 2.5
 """How long calls under way may take to finish once we are asked to stop."""
 _LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -81,7 +77,7 @@ def address_of(opened: socket.socket) -> str:
 class HostCheck:
     """Turns away requests under a foreign name: a web page that points its own name at us must get nowhere."""
 
-    def __init__(self, app: ASGIApp, settings: Callable[[], Config]) -> None:
+    def __init__(self, app: Front, settings: Callable[[], Config]) -> None:
         self._app = app
         self._settings = settings
 
@@ -91,23 +87,33 @@ class HostCheck:
         if scope["type"] != "http" or is_local(scope):
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope)
-        host = headers.get(b"host")
-        if host is None or b"host" in headers.repeated or not self._known(_hostname(host)):
+        headers = Headers(scope["headers"])
+        if not self._for_us(headers):
             await _refuse(send, 421, "WRONG_HOST", "This host name is not served here; add it to trusted_hosts.")
-            return
-        origin = headers.get(b"origin")
-        if origin is not None and not self._may_ask(origin, host, scope["path"]):
+        elif not self._may_ask(headers, scope["path"]):
             await _refuse(send, 403, "WRONG_ORIGIN", "Requests from this origin are refused.")
-            return
-        await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
-    def _may_ask(self, origin: str, host: str, path: str) -> bool:
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+        """The work on a whole POST to `/mcp`, where it is addressed to us and can be done at once."""
+        if not local and not (self._for_us(headers) and self._may_ask(headers, "/mcp")):
+            return None
+        return self._app.take(headers, body, local=local)
+
+    def _for_us(self, headers: Headers) -> bool:
+        host = headers.get(b"host")
+        return host is not None and b"host" not in headers.repeated and self._known(_hostname(host))
+
+    def _may_ask(self, headers: Headers, path: str) -> bool:
+        origin = headers.get(b"origin")
+        if origin is None:
+            return True
         parts = urlsplit(origin)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             return False
         # Agents that run in a page of this machine may speak MCP; everything else is for our own pages alone.
-        return self._known(parts.hostname or "") if path.startswith("/mcp") else parts.netloc == host
+        return self._known(parts.hostname or "") if path.startswith("/mcp") else parts.netloc == headers.get(b"host")
 
     def _known(self, name: str) -> bool:
         config = self._settings()
@@ -142,109 +148,6 @@ def _is_address(name: str) -> bool:
     return False
 
 
-class _Corked:
-    """A transport that sends the head of an answer along with what follows: one system call less on either side."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Keep a head until the next piece, where one of a known length follows and no stream."""
-        if data.startswith(b"HTTP/1.") and b"\r\ncontent-length: " in data:
-            self.flush()
-            self._head = data
-        elif self._head:
-            head, self._head = self._head, b""
-            self._transport.writelines((head, data))
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        """Send what is left, then close."""
-        self.flush()
-        self._transport.close()
-
-    def flush(self) -> None:
-        """Send a head that nothing followed."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
-
-
-class _Protocol(HttpToolsProtocol):
-    """The HTTP server's protocol with deadlines for headers and for readers, which uvicorn does not have."""
-
-    _deadline: asyncio.TimerHandle | None = None
-    _stalled: asyncio.TimerHandle | None = None
-    _headed = False
-    """Whether the headers of a request were complete in what came last."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._corked = _Corked(transport)
-        super().connection_made(self._corked)  # type: ignore[arg-type]
-        self._await_headers()
-
-    def data_received(self, data: bytes) -> None:
-        new = self._deadline is None and (self.cycle is None or self.cycle.response_complete)
-        self._headed = False
-        super().data_received(data)
-        if new and not self._headed:
-            self._await_headers()
-
-    def on_headers_complete(self) -> None:
-        self._headed = True
-        self._forget_deadline()
-        super().on_headers_complete()
-
-    def on_response_complete(self) -> None:
-        self._corked.flush()
-        super().on_response_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_deadline()
-        self._forget_reader()
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._watch_reader()
-
-    def resume_writing(self) -> None:
-        self._forget_reader()
-        super().resume_writing()
-
-    def _await_headers(self) -> None:
-        self._forget_deadline()
-        self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
-
-    def _forget_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _watch_reader(self) -> None:
-        self._stalled = self.loop.call_later(STALLED_SECONDS, self._judge_reader, self._unread())
-
-    def _judge_reader(self, before: int) -> None:
-        """Let a slow reader go on; one that took nothing would keep what waits for it, and the connection, for ever."""
-        if self._unread() < before:
-            self._watch_reader()
-        else:
-            self.transport.abort()
-
-    def _unread(self) -> int:
-        return self.transport.get_write_buffer_size()
-
-    def _forget_reader(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
-
-
 class _Server(uvicorn.Server):
     """The HTTP server without its hold on signals: it would raise them again before the rest of us has stopped."""
 
@@ -254,12 +157,12 @@ class _Server(uvicorn.Server):
 
 
 async def serve_http(
-    app: ASGIApp, sockets: list[socket.socket], busy: Callable[[], int], stopping: asyncio.Event
+    app: Front, sockets: list[socket.socket], busy: Callable[[], int], stopping: asyncio.Event
 ) -> None:
     """Serve until we are asked to stop, then let the calls under way finish."""
     config = uvicorn.Config(
         _telling(app),
-        http=_Protocol,
+        http=cast("type[asyncio.Protocol]", partial(Connection, app.take)),
         ws="none",
         proxy_headers=False,
         lifespan="off",

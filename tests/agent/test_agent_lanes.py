@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from tests.agent.wire_client import ACCEPT, WireClient, connected
 from tests.calls.proxy import Proxy, echo, running
 
-from mcpproxy.agent.lane import Lane
+from mcpproxy.agent.lane import Arrived, Lane, Taken
 
 ERAS = ("legacy", "modern")
 
@@ -84,31 +84,32 @@ async def proxy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Proxy
 
 
 @pytest.fixture
-def lane_uses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """What the lane said to each request that came by."""
-    uses: list[bool] = []
-    serve = Lane.serve
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Taken]:
+    """The requests that the lane took."""
+    taken: list[Taken] = []
+    read = Lane.read
 
-    async def counted(self: Lane, *given: Any) -> bool:
-        uses.append(await serve(self, *given))
-        return uses[-1]
+    def noted(self: Lane, arrived: Arrived) -> Taken | None:
+        found = read(self, arrived)
+        taken.extend([found] if found is not None else [])
+        return found
 
-    monkeypatch.setattr(Lane, "serve", counted)
-    yield uses
+    monkeypatch.setattr(Lane, "read", noted)
+    return taken
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("era", ERAS)
 async def test_one_corpus_of_calls_gets_the_same_answers_on_both_lanes(
-    proxy: Proxy, era: str, lane_uses: list[bool]
+    proxy: Proxy, era: str, taken: list[Taken]
 ) -> None:
     async with connected(proxy.mcp, era=era, lane=True) as short, connected(proxy.mcp, era=era, lane=False) as long:
         for tool, arguments in CALLS:
-            lane_uses.clear()
+            taken.clear()
             quick = await short.call(tool, arguments)
-            assert lane_uses == [tool.startswith("call_tool_")], (tool, arguments)
+            assert len(taken) == tool.startswith("call_tool_"), (tool, arguments)
             slow = await long.call(tool, arguments)
-            assert lane_uses[-1] is False
+            assert len(taken) == tool.startswith("call_tool_")  # and no more by the long way
             assert quick.status == slow.status, (tool, arguments)
             if "error" in slow.decoded:
                 assert quick.decoded["error"] == slow.decoded["error"], (tool, arguments)
@@ -362,20 +363,20 @@ def _shape(body: str | bytes, client: WireClient) -> str | bytes:
 async def test_every_request_shape_is_answered_as_the_sdk_alone_answers_it(
     proxy: Proxy, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serve = Lane.serve
+    read = Lane.read
 
-    async def never(self: Lane, *given: Any) -> bool:
-        return False
+    def never(self: Lane, arrived: Arrived) -> None:
+        return None
 
     async with connected(proxy.mcp, era=era, lane=True) as client:
         for label, body, more in SHAPES:
             filled = _shape(body, client)
             named = {"Mcp-Method": "tools/call", "Mcp-Name": "call_tool_read"} if client.modern else {}
             headers = {**named, "Accept": ACCEPT, **more}
-            monkeypatch.setattr(Lane, "serve", serve)
+            monkeypatch.setattr(Lane, "read", read)
             with_lane = await client.post(filled, headers)
             again = await client.post(filled, headers)  # by now the lane may have learnt the envelope
-            monkeypatch.setattr(Lane, "serve", never)
+            monkeypatch.setattr(Lane, "read", never)
             alone = await client.post(filled, headers)
             for answer in (with_lane, again):
                 assert answer.status == alone.status, (label, answer, alone)

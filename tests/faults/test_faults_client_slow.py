@@ -11,7 +11,7 @@ import pytest
 from tests.calls.proxy import Proxy, running
 from tests.faults.clients import a_request, connect, is_served, rest, status
 
-from mcpproxy import asgi, listen
+from mcpproxy import asgi, http1
 
 DEADLINE = 0.4
 SLOW = 0.05
@@ -24,7 +24,7 @@ HELLO = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":' + INFO + b"}"
 
 @pytest.fixture(autouse=True)
 def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listen, "HEADER_SECONDS", DEADLINE)
+    monkeypatch.setattr(http1, "HEADER_SECONDS", DEADLINE)
     monkeypatch.setattr(asgi, "BODY_SECONDS", DEADLINE)
 
 

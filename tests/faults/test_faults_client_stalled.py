@@ -16,7 +16,7 @@ from tests.faults.clients import PATIENCE, a_call, bad, connect, is_served, rest
 from tests.journeys.support import KEY, Proxy, serving
 from tests.support.children import run, until
 
-from mcpproxy import listen
+from mcpproxy import http1
 
 MEGABYTE = 1024 * 1024
 LARGE = 16 * MEGABYTE
@@ -29,7 +29,7 @@ assert READERS * REPORTS * REPORT_BYTES > 1.8 * MOST_GROWTH
 
 
 def test_a_client_that_reads_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listen, "STALLED_SECONDS", 0.3)
+    monkeypatch.setattr(http1, "STALLED_SECONDS", 0.3)
 
     async def main() -> None:
         async with (
@@ -54,7 +54,7 @@ def is_held(writer: asyncio.StreamWriter) -> bool:
 
 
 def test_a_client_that_reads_slowly_gets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listen, "STALLED_SECONDS", 0.5)
+    monkeypatch.setattr(http1, "STALLED_SECONDS", 0.5)
 
     async def main() -> None:
         async with (

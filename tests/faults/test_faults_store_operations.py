@@ -17,7 +17,7 @@ from tests.faults.upstream_table import FAULTS
 from tests.journeys.support import CONSOLE, KEY, Proxy, environment
 from tests.storage.conftest import postgres_server, postgres_url
 
-from mcpproxy import asgi, listen
+from mcpproxy import asgi, http1
 from mcpproxy.access import tokens
 from mcpproxy.activity import journal
 from mcpproxy.agent import sessions
@@ -85,9 +85,9 @@ def test_every_limit_of_the_configuration_is_there_with_its_default() -> None:
 def test_the_fixed_limits_are_those_of_the_code() -> None:
     turns = AllTurns.fresh()
     fixed = {
-        "headers of a request": f"{listen.HEADER_SECONDS:g} s",
+        "headers of a request": f"{http1.HEADER_SECONDS:g} s",
         "body of a request": f"{asgi.BODY_SECONDS:g} s",
-        "a client that takes nothing of its answer": f"{listen.STALLED_SECONDS:g} s",
+        "a client that takes nothing of its answer": f"{http1.STALLED_SECONDS:g} s",
         "a session without a request": f"{sessions.IDLE_SECONDS / 60:g} min",
         "progress that waits for a slow client": f"{reports.MOST_REPORTS} reports, "
         f"{reports.MOST_BYTES // MEBIBYTE} MiB",

@@ -17,7 +17,7 @@ from tests.fuzz.raw_http import Answer, RawHttp
 
 from mcpproxy.activity.filters import parse_filter
 from mcpproxy.activity.query import list_records
-from mcpproxy.agent.lane import Lane
+from mcpproxy.agent.lane import Arrived, Lane, Taken
 from mcpproxy.agent.sessions import Session
 
 LINE = {"name": "echo", "command": sys.executable, "args": [str(Path(__file__).with_name("line_server.py"))]}
@@ -88,11 +88,11 @@ class Lanes:
     def ask(self, posted: Posted, *, lane: bool) -> tuple[Answer, list[Recorded]]:
         """The answer, and what is on record about it."""
         name = next(self._names)
-        Lane.serve = _counting(self) if lane else _never  # type: ignore[method-assign,assignment]
+        Lane.read = _counting(self) if lane else _never  # type: ignore[method-assign]
         try:
             answer = self.post([(b"X-Request-Id", name.encode()), *posted.head], posted.body)
         finally:
-            Lane.serve = _SERVE  # type: ignore[method-assign]
+            Lane.read = _READ  # type: ignore[method-assign]
         return answer, self._records(name)
 
     def _records(self, request_id: str) -> list[Recorded]:
@@ -120,18 +120,18 @@ class Lanes:
         return list(self._rest.proxy.app.agent.http.sessions)
 
 
-_SERVE = Lane.serve
+_READ = Lane.read
 
 
-async def _never(self: Lane, *given: Any) -> bool:
-    return False
+def _never(self: Lane, arrived: Arrived) -> None:
+    return None
 
 
 def _counting(lanes: Lanes) -> Any:
-    async def counted(self: Lane, *given: Any) -> bool:
-        served = await _SERVE(self, *given)
-        lanes.taken += served
-        return served
+    def counted(self: Lane, arrived: Arrived) -> Taken | None:
+        taken = _READ(self, arrived)
+        lanes.taken += taken is not None
+        return taken
 
     return counted
 

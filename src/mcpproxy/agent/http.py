@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,18 @@ from mcpproxy.agent.lane import Arrived, Lane
 from mcpproxy.agent.peek import peek
 from mcpproxy.agent.sdk import MARK, AgentServer, Placeholders
 from mcpproxy.agent.sessions import Session, Sessions
-from mcpproxy.asgi import BodyTooLarge, BodyTooSlow, Gone, Headers, is_local, read_body, replay, respond
+from mcpproxy.asgi import (
+    AsgiReply,
+    BodyTooLarge,
+    BodyTooSlow,
+    Gone,
+    Headers,
+    Reply,
+    is_local,
+    read_body,
+    replay,
+    respond,
+)
 from mcpproxy.calls.model import Caller
 from mcpproxy.config.models import Config
 
@@ -38,6 +49,15 @@ _TWO_SESSIONS = {
     "id": None,
     "error": {"code": -32600, "message": "Mcp-Session-Id is given more than once"},
 }
+
+
+class _NoSession(Exception):
+    """The request names a session that it cannot have."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
 
 
 class HttpIncoming(Struct):
@@ -98,14 +118,9 @@ class HttpFace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers = Headers(scope)
+        headers = Headers(scope["headers"])
         try:
-            identity = self._gate.identify(
-                headers.get(b"authorization"),
-                headers.get(b"x-api-key"),
-                required=self._auth_required(),
-                local=is_local(scope),
-            )
+            identity = self._identify(headers, local=is_local(scope))
         except Unidentified as error:
             challenge = ((b"www-authenticate", b'Bearer realm="mcpproxy"'),) if error.status == 401 else ()
             await respond(send, error.status, {"error": str(error)}, challenge)
@@ -119,25 +134,50 @@ class HttpFace:
                 return
             except Gone:
                 return
+        try:
+            arrived = self._arrived(headers, body, identity)
+        except _NoSession as error:
+            await respond(send, error.status, error.body)
+            return
+        await self._in_session(arrived.session, self._serve(arrived, scope, receive, send))
+
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+        """The work on a whole request that the lane takes; None where it has to go the long way, for good or ill."""
+        if len(body) > self._settings().max_request_bytes:
+            return None
+        try:
+            arrived = self._arrived(headers, body, self._identify(headers, local=local))
+        except (Unidentified, _NoSession):
+            return None
+        taken = self._lane.read(arrived)
+        if taken is None:
+            return None
+        return lambda reply: self._in_session(arrived.session, self._lane.run(taken, reply))
+
+    def _identify(self, headers: Headers, *, local: bool) -> Identity:
+        return self._gate.identify(
+            headers.get(b"authorization"), headers.get(b"x-api-key"), required=self._auth_required(), local=local
+        )
+
+    def _arrived(self, headers: Headers, body: bytes, identity: Identity) -> Arrived:
         if b"mcp-session-id" in headers.repeated:
             # We would look at the one and the SDK at the other: nobody gets at a session by naming two.
-            await respond(send, 400, _TWO_SESSIONS)
-            return
+            raise _NoSession(400, _TWO_SESSIONS)
         session_id = headers.get(b"mcp-session-id")
         session = self.sessions.get(session_id) if session_id is not None else None
         foreign = session is not None and session.owner != identity.key
         if foreign or (session is None and session_id is not None and _of_the_handshake_era(headers)):
             # A session of somebody else is answered exactly as if it did not exist.
-            await respond(send, 404, _NO_SESSION)
-            return
-        request_id = headers.request_id() or new_id()
-        arrived = Arrived(headers, body, self._caller(identity, session), request_id, session)
+            raise _NoSession(404, _NO_SESSION)
+        return Arrived(headers, body, self._caller(identity, session), headers.request_id() or new_id(), session)
+
+    async def _in_session(self, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
         if session is None:
-            await self._serve(arrived, scope, receive, send)
+            await work
             return
         self.sessions.begin(session)
         try:
-            await self._serve(arrived, scope, receive, send)
+            await work
         finally:
             self.sessions.end(session)
 
@@ -153,7 +193,9 @@ class HttpFace:
         )
 
     async def _serve(self, arrived: Arrived, scope: Scope, receive: Receive, send: Send) -> None:
-        if arrived.body and await self._lane.serve(arrived, receive, send):
+        taken = self._lane.read(arrived) if arrived.body else None
+        if taken is not None:
+            await self._lane.run(taken, AsgiReply(receive, send))
             return
         headers, body, caller, session = arrived.headers, arrived.body, arrived.caller, arrived.session
         seen = peek(body)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,21 +19,18 @@ from pydantic_core import from_json
 from mcpproxy.agent.peek import VERSION_KEY, client_name
 from mcpproxy.agent.sdk import REQUEST_CANCELLED
 from mcpproxy.agent.sessions import Session
-from mcpproxy.asgi import Headers
+from mcpproxy.asgi import Headed, Headers, Reply
 from mcpproxy.calls.model import Caller
 from mcpproxy.calls.reports import Reports
 from mcpproxy.wire import envelope
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Send
-
     from mcpproxy.agent.sdk import Dispatch
 
 MODERN = b"2026-07-28"
 HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 _MAX_ENVELOPES = 1000
 _MAX_ENVELOPE_BYTES = 8192
-_WATCH_AFTER = 0.05
 _ROUTING = frozenset(
     (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
 )
@@ -66,6 +62,16 @@ class _Request(Struct, forbid_unknown_fields=True):
     params: _Params
 
 
+class Taken(Struct, frozen=True):
+    """A request that the lane answers."""
+
+    request: _Request
+    caller: Caller
+    request_id: str
+    session: Session | None
+    token: int | str | None
+
+
 _decode = msgspec.json.Decoder(_Request).decode
 _decode_token = msgspec.json.Decoder(int | str).decode
 
@@ -75,49 +81,52 @@ class Lane:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self._dispatch = dispatch
+        self._loop = asyncio.get_running_loop()
         self._accepted: OrderedDict[Envelope, str | None] = OrderedDict()
         self._running: dict[tuple[str, int | str], asyncio.Task[Any]] = {}
 
-    async def serve(self, arrived: Arrived, receive: Receive, send: Send) -> bool:
-        """Answer the request and say True, or leave it untouched and say False."""
+    def read(self, arrived: Arrived) -> Taken | None:
+        """The request, where the lane takes it; it is left untouched otherwise."""
         headers, caller, session = arrived.headers, arrived.caller, arrived.session
         request = _read(arrived.body)
         if request is None or not _plain(headers):
-            return False
+            return None
         meta = request.params.meta
         token = _token(meta)
         if token is None:
-            return False
+            return None
         if session is not None:
             if headers.raw(b"mcp-protocol-version") not in HANDSHAKE:
-                return False
-            start_headers = [(b"mcp-session-id", session.id.encode())]
+                return None
         else:
             found = _modern_envelope(headers, request, meta)
             if found is None or found not in self._accepted:
-                return False
+                return None
             self._accepted.move_to_end(found)
             caller = msgspec.structs.replace(caller, client_name=self._accepted[found])
-            start_headers = []
-        exchange = _Exchange(receive, send, start_headers, None if token is UNSET else token)
-        await self._run(exchange, request, caller, arrived)
-        return True
+        return Taken(request, caller, arrived.request_id, session, None if token is UNSET else token)
 
-    async def _run(self, exchange: _Exchange, request: _Request, caller: Caller, arrived: Arrived) -> None:
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task(loop)
+    async def run(self, taken: Taken, reply: Reply) -> None:
+        """Make the call and answer it."""
+        request, session = taken.request, taken.session
+        task = asyncio.current_task(self._loop)
         assert task is not None
-        place = (arrived.session.id, request.id) if arrived.session is not None else None
+        place = (session.id, request.id) if session is not None else None
         if place is not None:
             self._running[place] = task
+        exchange = _Exchange(reply, () if session is None else ((b"mcp-session-id", session.id.encode()),), taken.token)
+        reply.watch(lambda: exchange.leave(task))
         try:
-            result = await exchange.run(
-                loop,
-                task,
-                lambda progress: self._dispatch(
-                    request.params.name, bytes(request.params.arguments) or b"{}", caller, arrived.request_id, progress
-                ),
-            )
+            try:
+                result = await self._dispatch(
+                    request.params.name,
+                    bytes(request.params.arguments) or b"{}",
+                    taken.caller,
+                    taken.request_id,
+                    exchange.report if taken.token is not None else None,
+                )
+            finally:
+                reply.unwatch()
         except asyncio.CancelledError:
             if exchange.gone:
                 task.uncancel()  # we ended it ourselves, and there is nobody left to answer
@@ -210,49 +219,20 @@ def _modern_envelope(headers: Headers, request: _Request, meta: dict[str, Raw] |
 class _Exchange:
     """One request's answer: JSON, or a stream of events from the first progress on."""
 
-    def __init__(
-        self,
-        receive: Receive,
-        send: Send,
-        headers: list[tuple[bytes, bytes]],
-        token: int | str | None,
-    ) -> None:
-        self._receive = receive
-        self._send = send
+    def __init__(self, reply: Reply, headers: Headed, token: int | str | None) -> None:
+        self._reply = reply
         self._headers = headers
         self._token = token
         self._reports: Reports | None = None
         self._streaming: asyncio.Task[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
         self.gone = False
 
-    async def run(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        task: asyncio.Task[Any],
-        dispatch: Callable[[Callable[[bytes], None] | None], Any],
-    ) -> bytes:
-        """Make the call, which is this task's; a client that leaves ends it."""
-        # Most calls are over before a client could leave: those never pay for the watch.
-        watch = loop.call_later(_WATCH_AFTER, self._watch, task)
-        try:
-            result: bytes = await dispatch(self._report if self._token is not None else None)
-            return result
-        finally:
-            watch.cancel()
-            if self._watching is not None:
-                self._watching.cancel()
+    def leave(self, call: asyncio.Task[Any]) -> None:
+        """The client has left, and its call with it."""
+        self.gone = True
+        call.cancel()
 
-    def _watch(self, call: asyncio.Task[Any]) -> None:
-        async def wait() -> None:
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            self.gone = True
-            call.cancel()
-
-        self._watching = asyncio.create_task(wait())
-
-    def _report(self, params: bytes) -> None:
+    def report(self, params: bytes) -> None:
         """Pass a progress report on under the client's own token."""
         report = envelope.as_dict(params)
         report["progressToken"] = self._token
@@ -262,27 +242,18 @@ class _Exchange:
         self._reports.put(envelope.notification("notifications/progress", envelope.encode(report)))
 
     async def _stream(self, reports: Reports) -> None:
-        headers = [
-            (b"content-type", b"text/event-stream"),
-            (b"cache-control", b"no-cache, no-transform"),
-            (b"x-accel-buffering", b"no"),
-            *self._headers,
-        ]
-        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._reply.begin_stream(self._headers)
         while (report := await reports.get()) is not None:
-            await self._send({"type": "http.response.body", "body": _event(report), "more_body": True})
+            await self._reply.send_event(_event(report))
 
     async def finish(self, message: bytes) -> None:
         """Send the answer, behind whatever progress is still under way."""
         if self._reports is None or self._streaming is None:
-            length = str(len(message)).encode()
-            headers = [(b"content-type", b"application/json"), (b"content-length", length), *self._headers]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-            await self._send({"type": "http.response.body", "body": message})
+            await self._reply.send_json(message, self._headers)
             return
         self._reports.end()
         await self._streaming
-        await self._send({"type": "http.response.body", "body": _event(message)})
+        await self._reply.send_event(_event(message), last=True)
 
     def close(self) -> None:
         """However it ended, nothing more is sent."""

@@ -31,7 +31,7 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers = Headers(scope)
+        headers = Headers(scope["headers"])
         named = headers.request_id() or new_id()
         answer = _Answer(send, named)
         try:

@@ -110,6 +110,6 @@ def _event(found: Stored | Skipped) -> bytes:
 def _still_welcome(request: Request, rooms: Services) -> bool:
     """Whether the key that opened the stream is still good."""
     try:
-        return identify(rooms, request.scope, Headers(request.scope)).admin
+        return identify(rooms, request.scope, Headers(request.scope["headers"])).admin
     except ApiError:
         return False

@@ -53,7 +53,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers, path = Headers(scope), scope["path"]
+        headers, path = Headers(scope["headers"]), scope["path"]
         send = _with_headers(send, lasting=path.startswith(STATIC))
         session = self._browsers.find(headers.get(b"cookie"))
         if session is None and path != LOGIN and not path.startswith(STATIC):

@@ -1,0 +1,367 @@
+"""How is one HTTP connection read and answered? By uvicorn, within deadlines, and plain requests by a shorter way.
+
+A request to `/mcp` that has come whole, with nothing unusual in its head, is offered to the application without the
+layers between: the parser's callbacks, ASGI and its tasks cost more than a call does. What is not plain, or is not
+taken, goes to uvicorn as it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from mcpproxy.asgi import JSON_TYPE, STREAM_HEADERS, Headed, Headers, Reply
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+HEADER_SECONDS = 15.0
+"""How long a client may take to send a request's headers."""
+STALLED_SECONDS = 30.0
+"""How long a client may take nothing of what waits for it."""
+_BODY_SECONDS = 0.1
+"""How long the body of a plain request may come behind its head; a slower one is uvicorn's."""
+_MOST_BYTES = 256 * 1024
+_MOST_HEAD_BYTES = 8192
+_JOINED_BYTES = 16 * 1024
+_PLAIN_HEAD = re.compile(rb"POST /mcp HTTP/1\.1\r\n(?:[A-Za-z0-9-]+: ?[!-~](?:[ -~]*[!-~])?\r\n)+\r\n")
+_HEADER = re.compile(rb"([A-Za-z0-9-]+): ?([^\r\n]+)\r\n")
+_UNUSUAL = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"connection", b"trailer", b"te"))
+_START = b"POST /mcp HTTP/1.1\r\n"
+
+_FAILED = (
+    b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: 21\r\nconnection: close\r\n\r\nInternal Server Error"
+)
+
+Take = Callable[..., Callable[[Reply], Awaitable[None]] | None]
+
+
+class Front(Protocol):
+    """An application that answers by ASGI, and takes some requests without it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+        """The work on a whole POST to `/mcp`, or None where it has to come by ASGI."""
+
+
+class _Head(Struct, frozen=True):
+    data: bytes
+    headers: Headers
+    length: int
+
+
+def _plain_head(data: bytes) -> _Head | None:
+    """A head that means the same to everybody who reads it."""
+    if len(data) > _MOST_HEAD_BYTES or _PLAIN_HEAD.fullmatch(data) is None:
+        return None
+    pairs = [(name.lower(), value) for name, value in _HEADER.findall(data)]
+    headers = Headers(pairs)
+    length = headers.raw(b"content-length")
+    if not length.isdigit() or len(length) > 9 or b"content-length" in headers.repeated:
+        return None
+    unusual = _UNUSUAL.intersection(headers.names())
+    if unusual and (unusual != {b"connection"} or headers.raw(b"connection").lower() != b"keep-alive"):
+        return None
+    return _Head(data, headers, int(length))
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. uvicorn's protocol knows no deadlines for headers and for readers; this one does."""
+
+    def __init__(self, take: Take, **uvicorns: Any) -> None:
+        super().__init__(**uvicorns)
+        self._take = take
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._headed = False
+        """Whether the headers of a request were complete in what came last."""
+        self._parsing = False
+        """Whether uvicorn's parser is within a request."""
+        self._head: _Head | None = None
+        """The head of the last plain request; the next one is likely to have the same."""
+        self._plain: PlainReply | None = None
+        """The answer to a plain request that is under way."""
+        self._held = b""
+        """What came behind a plain request, or its beginning."""
+        self._waiting: asyncio.TimerHandle | None = None
+        self._used_at = 0.0
+        self._last = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.wire = transport
+        self._corked = _Corked(transport)
+        super().connection_made(self._corked)  # type: ignore[arg-type]
+        self._local = self.server is not None and self.server[1] is None
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        if self._plain is not None:
+            self._held += data
+            self.flow.pause_reading()
+            return
+        if self._held:
+            data, self._held = self._held + data, b""
+        if not (self._is_idle() and data.startswith(_START) and self._took(data)):
+            self._to_uvicorn(data)
+
+    def _is_idle(self) -> bool:
+        return not self._parsing and self._is_answered()
+
+    def _is_answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _to_uvicorn(self, data: bytes) -> None:
+        self._stop_waiting()
+        new = self._deadline is None and self._is_answered()
+        self._headed = False
+        super().data_received(data)
+        if new and not self._headed:
+            self._await_headers()
+
+    # Plain requests.
+
+    def _took(self, data: bytes) -> bool:
+        """Whether this is a plain request, or the beginning of one, and somebody else's no longer."""
+        size = data.find(b"\r\n\r\n") + 4
+        head = self._head
+        if head is None or len(head.data) != size or not data.startswith(head.data):
+            head = _plain_head(data[:size]) if size > 4 else None
+            if head is None:
+                return False
+            self._head = head
+        missing = size + head.length - len(data)
+        if missing:
+            return missing > 0 and self._awaits(data, size + head.length)
+        work = self._take(head.headers, data[size:], local=self._local)
+        if work is None:
+            return False
+        self._stop_waiting()
+        self._forget_deadline()
+        self._plain = reply = PlainReply(self)
+        self.tasks.add(self.loop.create_task(self._run(work, reply)))
+        return True
+
+    def _awaits(self, data: bytes, size: int) -> bool:
+        """Many clients send the body behind the head."""
+        if size > _MOST_BYTES:
+            return False
+        self._held = data
+        self._forget_deadline()
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(_BODY_SECONDS, self._give_up)
+        return True
+
+    def _give_up(self) -> None:
+        data, self._held = self._held, b""
+        self._to_uvicorn(data)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    async def _run(self, work: Callable[[Reply], Awaitable[None]], reply: PlainReply) -> None:
+        try:
+            await work(reply)
+        except Exception:
+            log.exception("POST /mcp failed")
+        finally:
+            self.tasks.discard(asyncio.current_task(self.loop))
+            self._plain = None
+            if not self.transport.is_closing():
+                self._go_on(reply)
+
+    def _go_on(self, reply: PlainReply) -> None:
+        """After a plain request: on with the next, where this one was answered to the end."""
+        if not reply.begun:
+            self.wire.write(_FAILED)
+        if not reply.ended or self._last:
+            self.transport.close()
+            return
+        self._used_at = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        if self._held:
+            data, self._held = self._held, b""
+            self.flow.resume_reading()
+            self.data_received(data)
+
+    def timeout_keep_alive_handler(self) -> None:
+        # Set once and looked at seldom: a timer for each of many quick requests would cost more than their answers.
+        left = self._used_at + self.timeout_keep_alive - self.loop.time()
+        if self._plain is not None or left > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(max(left, 1.0), self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def shutdown(self) -> None:
+        if self._plain is not None:
+            self._last = True
+        else:
+            super().shutdown()
+
+    # What uvicorn's parser and the transport tell.
+
+    def on_message_begin(self) -> None:
+        self._parsing = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._headed = True
+        self._forget_deadline()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._parsing = False
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._corked.flush()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        self._forget_reader()
+        self._stop_waiting()
+        self._held = b""
+        if self._plain is not None:
+            self._plain.lose()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        self._forget_reader()
+        super().resume_writing()
+
+    def _await_headers(self) -> None:
+        self._forget_deadline()
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _watch_reader(self) -> None:
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self._judge_reader, self._unread())
+
+    def _judge_reader(self, before: int) -> None:
+        """Let a slow reader go on; one that took nothing would keep what waits for it, and the connection, for ever."""
+        if self._unread() < before:
+            self._watch_reader()
+        else:
+            self.transport.abort()
+
+    def _unread(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def _forget_reader(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+
+class PlainReply:
+    """The answer to a plain request, straight to its connection."""
+
+    __slots__ = ("_connection", "_gone", "begun", "ended")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._gone: Callable[[], None] | None = None
+        self.begun = False
+        self.ended = False
+
+    def watch(self, gone: Callable[[], None]) -> None:
+        """Have it said when the client leaves before the answer."""
+        self._gone = gone
+
+    def unwatch(self) -> None:
+        """Nobody wants to know any more."""
+        self._gone = None
+
+    def lose(self) -> None:
+        """The client has left."""
+        if self._gone is not None:
+            self._gone()
+
+    async def send_json(self, body: bytes, headers: Headed) -> None:
+        """Answer with one JSON text."""
+        self.begun = self.ended = True
+        head = _head_of(JSON_TYPE, (b"content-length", b"%d" % len(body)), *headers)
+        await self._write(head + body if len(body) < _JOINED_BYTES else (head, body))
+
+    async def begin_stream(self, headers: Headed) -> None:
+        """Begin a stream."""
+        self.begun = True
+        await self._write(_head_of(*STREAM_HEADERS, *headers, (b"transfer-encoding", b"chunked")))
+
+    async def send_event(self, event: bytes, *, last: bool = False) -> None:
+        """Send one event of it."""
+        self.ended = last
+        await self._write(b"%x\r\n%b\r\n%b" % (len(event), event, b"0\r\n\r\n" if last else b""))
+
+    async def _write(self, data: bytes | tuple[bytes, bytes]) -> None:
+        connection = self._connection
+        if connection.flow.write_paused:
+            await connection.flow.drain()
+        if connection.wire.is_closing():
+            return
+        if isinstance(data, bytes):
+            connection.wire.write(data)
+        else:
+            connection.wire.writelines(data)
+
+
+def _head_of(*headers: tuple[bytes, bytes]) -> bytes:
+    return b"HTTP/1.1 200 OK\r\n%b\r\n" % b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+class _Corked:
+    """A transport that sends the head of an answer along with what follows: one system call less on either side."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Keep a head until the next piece, where one of a known length follows and no stream."""
+        if data.startswith(b"HTTP/1.") and b"\r\ncontent-length: " in data:
+            self.flush()
+            self._head = data
+        elif self._head:
+            head, self._head = self._head, b""
+            self._transport.writelines((head, data))
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what is left, then close."""
+        self.flush()
+        self._transport.close()
+
+    def flush(self) -> None:
+        """Send a head that nothing followed."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
