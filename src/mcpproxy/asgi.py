@@ -49,16 +49,24 @@ class Gone(Exception):
 class Headers:
     """A request's headers by lower-case name; knows when one is given twice."""
 
-    __slots__ = ("_values", "repeated")
+    __slots__ = ("_known", "_values", "repeated")
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[bytes, bytes] = {}
         self.repeated: set[bytes] = set()
+        self._known: dict[Callable[[Headers], bool], bool] = {}
         for name, value in pairs:
             if name in self._values:
                 self.repeated.add(name)
             # White space around a value is not part of it (RFC 9110 5.5); the server leaves it there.
             self._values[name] = value.strip(b" \t")
+
+    def once(self, test: Callable[[Headers], bool]) -> bool:
+        """Whether a test holds that depends on nothing else. Requests of one connection may share their headers."""
+        found = self._known.get(test)
+        if found is None:
+            found = self._known[test] = test(self)
+        return found
 
     def get(self, name: bytes) -> str | None:
         """The (last) value of a header."""

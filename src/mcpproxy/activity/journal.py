@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
@@ -68,6 +68,7 @@ class Journal:
         self._failure: str | None = None
         self._dead: RecordFailed | None = None
         self._tried_at = 0.0
+        self._alone = True
 
     async def start(self) -> None:
         """Begin this process's chain; what earlier ones left open goes on record as interrupted."""
@@ -87,17 +88,17 @@ class Journal:
             log.warning("the activity log was not closed: %s", error)
         await asyncio.to_thread(thread.join)
 
-    async def write(self, *records: Record) -> None:
+    def write(self, *records: Record) -> Coroutine[Any, Any, None]:
         """Return when the records are committed, all of them or none."""
-        await self._record(Job(records=records))
+        return self._record(Job(records=records))
 
-    async def open_call(self, record: Record) -> None:
+    def open_call(self, record: Record) -> Coroutine[Any, Any, None]:
         """Return when it is committed that this call is about to be made."""
-        await self._record(Job(opens=record))
+        return self._record(Job(opens=record))
 
-    async def close_call(self, record: Record, *more: Record) -> None:
+    def close_call(self, record: Record, *more: Record) -> Coroutine[Any, Any, None]:
         """Return when the outcome of an opened call, and what else belongs to it, is committed."""
-        await self._record(Job(records=(record, *more), closes=record.id))
+        return self._record(Job(records=(record, *more), closes=record.id))
 
     async def run(self, task: Callable[[Writer], Result]) -> Result:
         """Do housekeeping in the writer's thread, in a transaction of its own."""
@@ -139,8 +140,9 @@ class Journal:
 
     async def _submit(self, job: Job) -> None:
         assert self._loop is not None
-        # Where the last commit is some time ago, nobody is there to share one with.
-        if not self._due and time.perf_counter() - self._tried_at > _CLOSE_SECONDS and self._is_served_now([job]):
+        # Where the last commit was for one alone and is some time ago, nobody is there to share this one with.
+        alone = self._alone and not self._due and time.perf_counter() - self._tried_at > _CLOSE_SECONDS
+        if alone and self._is_served_now([job]):
             return
         job.future = self._loop.create_future()
         self._waiting += 1
@@ -153,6 +155,7 @@ class Journal:
     def _flush(self) -> None:
         """Commit what came in one turn of the event loop, or hand it to the thread."""
         batch, self._due = self._due, []
+        self._alone = len(batch) == 1
         try:
             done = self._is_served_now(batch)
         except Exception as error:

@@ -50,6 +50,7 @@ class _Ids:
         self._high = 0
         self._low = 0
         self._beginning = ""
+        self._random = b""
 
     def __call__(self) -> str:
         with self._lock:
@@ -57,13 +58,19 @@ class _Ids:
             if millisecond > self._millisecond:  # and not when the clock goes back
                 self._millisecond = millisecond
                 # The highest bit is left free, so that counting up within a millisecond cannot overflow.
-                random = int.from_bytes(os.urandom(10)) >> 1
+                random = int.from_bytes(self._some_bytes()) >> 1
                 self._begin(random >> _LOW_BITS, random & _LOW_MASK)
             elif self._low == _LOW_MASK:
                 self._begin(self._high + 1, 0)
             else:
                 self._low += 1
             return self._beginning + _PAIRS[self._low >> 10] + _PAIRS[self._low & 1023]
+
+    def _some_bytes(self) -> bytes:
+        """Ten random bytes. They are fetched for many milliseconds at once: each time is a system call."""
+        self._random = self._random or os.urandom(1000)
+        some, self._random = self._random[:10], self._random[10:]
+        return some
 
     def _begin(self, high: int, low: int) -> None:
         self._high, self._low = high, low

@@ -89,7 +89,7 @@ class Lane:
         """The request, where the lane takes it; it is left untouched otherwise."""
         headers, caller, session = arrived.headers, arrived.caller, arrived.session
         request = _read(arrived.body)
-        if request is None or not _plain(headers):
+        if request is None or not headers.once(_plain):
             return None
         meta = request.params.meta
         token = _token(meta)
@@ -153,7 +153,7 @@ class Lane:
         if status != 200 or headers.raw(b"mcp-protocol-version") != MODERN or len(body) > 4 * _MAX_ENVELOPE_BYTES:
             return
         request = _read(body)
-        if request is None or not _plain(headers):
+        if request is None or not headers.once(_plain):
             return
         meta = request.params.meta
         found = _modern_envelope(headers, request, meta)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from mcpproxy.calls import before, result
 from mcpproxy.calls.before import not_ready
+from mcpproxy.calls.model import settled
 from mcpproxy.outputs.apart import is_heavy
-from mcpproxy.outputs.check import block_message, check
+from mcpproxy.outputs.check import OutputVerdict, block_message, check
 from mcpproxy.outputs.cut import cut
 from mcpproxy.outputs.schema import CompiledSchema
 from mcpproxy.policy.quoting import quoted_name
@@ -28,7 +30,7 @@ from mcpproxy.wire.errors import (
 
 if TYPE_CHECKING:
     from mcpproxy.calls.house import House
-    from mcpproxy.calls.model import Call, Caller
+    from mcpproxy.calls.model import Call, Caller, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,7 @@ async def ask_upstream(call: Call, house: House) -> Refusal | None:
     except _Relisted:
         call.warnings.clear()
     for stage in (before.resolve, before.access, before.hints, before.arguments):
-        refusal = await stage(call, house)
+        refusal = await settled(stage(call, house))
         if refusal is not None:
             return refusal
     try:
@@ -107,7 +109,7 @@ def _fault(server: str, error: WireError) -> Refusal:
             return Refusal("UPSTREAM_UNAVAILABLE", message, details)
 
 
-async def read_result(call: Call, house: House) -> Refusal | None:
+def read_result(call: Call, house: House) -> Outcome:
     """See that it is a result at all, and not a question back."""
     try:
         call.view = result.view(call.result)
@@ -120,7 +122,7 @@ async def read_result(call: Call, house: House) -> Refusal | None:
     return None
 
 
-async def check_output(call: Call, house: House) -> Refusal | None:
+def check_output(call: Call, house: House) -> Outcome:
     """Hold structuredContent against the guards and the schema that the tool declared."""
     assert call.plan is not None and call.view is not None and call.tool is not None
     settings = call.config.output_validation
@@ -130,10 +132,19 @@ async def check_output(call: Call, house: House) -> Refusal | None:
     structured = result.structured(call.view)
     judge = partial(check, structured, call.view.is_error, schema, settings, mask=house.mask)
     compiled = schema if isinstance(schema, CompiledSchema) else None
-    heavy = structured is not None and is_heavy(compiled, structured)
-    verdict = await asyncio.to_thread(judge, look=house.apart.look) if heavy else judge()
+    if structured is not None and is_heavy(compiled, structured):
+        return _check_apart(call, partial(judge, look=house.apart.look))
+    return _judged(call, judge())
+
+
+async def _check_apart(call: Call, judge: Callable[[], OutputVerdict]) -> Refusal | None:
+    return _judged(call, await asyncio.to_thread(judge))
+
+
+def _judged(call: Call, verdict: OutputVerdict) -> Refusal | None:
     if verdict.action == "pass":
         return None
+    assert call.tool is not None
     call.findings["output_validation"] = verdict.details()
     name = quoted_name(call.tool.id)
     if verdict.action == "block":
@@ -144,7 +155,7 @@ async def check_output(call: Call, house: House) -> Refusal | None:
     return None
 
 
-async def cut_long_text(call: Call, house: House) -> Refusal | None:
+def cut_long_text(call: Call, house: House) -> Outcome:
     """Cut text blocks over the limit at a sensible place, and keep the whole for read_cache."""
     assert call.view is not None and call.tool is not None
     limit = call.config.tool_response_limit
@@ -186,7 +197,7 @@ def _note(key: str | None, offset: int, total: int) -> str:
     return f'{rest} Read on with read_cache {{"key": "{key}", "offset": {offset}}}.]'
 
 
-async def fit_to_caller(call: Call, house: House) -> Refusal | None:
+def fit_to_caller(call: Call, house: House) -> Outcome:
     """The two things that one protocol era has and the other has not."""
     assert call.view is not None
     structured = bytes(call.view.structured_content)

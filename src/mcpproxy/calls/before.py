@@ -12,6 +12,7 @@ import msgspec
 from mcpproxy.catalog.refusal import not_approved
 from mcpproxy.config.models import OutputValidation
 from mcpproxy.outputs.apart import is_heavy
+from mcpproxy.outputs.findings import Findings
 from mcpproxy.outputs.schema import CompiledSchema
 from mcpproxy.policy.access import check_access, unknown_server, unknown_tool
 from mcpproxy.policy.annotations import check_annotations
@@ -22,7 +23,7 @@ from mcpproxy.upstream.server import NotReady, State, Upstream
 
 if TYPE_CHECKING:
     from mcpproxy.calls.house import House
-    from mcpproxy.calls.model import Call
+    from mcpproxy.calls.model import Call, Outcome
     from mcpproxy.catalog.tool import Tool
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ _LIMITS = OutputValidation(max_depth=500)
 """Arguments are bounded by the request; only their depth is left to say."""
 
 
-async def resolve(call: Call, house: House) -> Refusal | None:
+def resolve(call: Call, house: House) -> Outcome:
     """Find the tool; what a caller may not see does not exist for it."""
     asked = call.asked
     if asked.unknown:
@@ -52,25 +53,24 @@ async def resolve(call: Call, house: House) -> Refusal | None:
     waiting = house.catalog.snapshot.waiting.get(asked.name)
     if waiting is not None and call.caller.scope.sees_tool(call.server, call.tool_name):
         return not_approved(asked.name, waiting.state)
-    if tool is None:
-        refusal = await _wait_for_list(call, upstream)
-        if refusal is not None:
-            return refusal
-        tool = house.catalog.snapshot.find(asked.name)
+    if tool is None and upstream.state is not State.READY:
+        return _resolve_later(call, house, upstream, asked.name)
     if tool is None:
         return unknown_tool(call.server, call.tool_name)
     _adopt(call, house, tool)
     return None
 
 
-async def _wait_for_list(call: Call, upstream: Upstream) -> Refusal | None:
+async def _resolve_later(call: Call, house: House, upstream: Upstream, name: str) -> Refusal | None:
     """A server that is still connecting may yet list the tool."""
-    if upstream.state is State.READY:
-        return None
     try:
         await upstream.ready(upstream.server.call_tool_timeout or call.config.call_tool_timeout)
     except NotReady as error:
         return not_ready(call.server, error)
+    tool = house.catalog.snapshot.find(name)
+    if tool is None:
+        return unknown_tool(call.server, call.tool_name)
+    _adopt(call, house, tool)
     return None
 
 
@@ -96,13 +96,13 @@ def not_ready(server: str, error: NotReady) -> Refusal:
     return Refusal("UPSTREAM_UNAVAILABLE", message, details)
 
 
-async def access(call: Call, house: House) -> Refusal | None:
+def access(call: Call, house: House) -> Outcome:
     """Hold the call against the caller's scope."""
     verdict = check_access(call.caller.scope, call.server, call.tool_name, call.operation)
     return verdict if isinstance(verdict, Refusal) else None
 
 
-async def intent(call: Call, house: House) -> Refusal | None:
+def intent(call: Call, house: House) -> Outcome:
     """Hold what the caller declares against itself and against the variant."""
     asked = call.asked
     declaration = read_intent(
@@ -116,7 +116,7 @@ async def intent(call: Call, house: House) -> Refusal | None:
     return declaration.refusal
 
 
-async def hints(call: Call, house: House) -> Refusal | None:
+def hints(call: Call, house: House) -> Outcome:
     """Hold the variant against what the server says about the tool."""
     assert call.plan is not None
     verdict = check_annotations(call.plan.tool.id, call.operation, call.plan.hints, call.config.intent_declaration)
@@ -128,7 +128,7 @@ async def hints(call: Call, house: House) -> Refusal | None:
     return None
 
 
-async def arguments(call: Call, house: House) -> Refusal | None:
+def arguments(call: Call, house: House) -> Outcome:
     """Read the arguments and check them, so that the upstream is bothered only with calls that can work."""
     assert call.plan is not None and call.tool is not None
     asked = call.asked
@@ -140,11 +140,11 @@ async def arguments(call: Call, house: House) -> Refusal | None:
         call.arguments = asked.args_json.encode(errors="surrogatepass") if asked.args_json.strip() else b"{}"
     elif asked.args is not None:
         call.arguments = asked.args
-    return await _check(call, house)
+    return _check(call, house)
 
 
-async def _check(call: Call, house: House) -> Refusal | None:
-    assert call.plan is not None and call.tool is not None
+def _check(call: Call, house: House) -> Outcome:
+    assert call.plan is not None
     try:
         value = msgspec.json.decode(call.arguments)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -155,11 +155,18 @@ async def _check(call: Call, house: House) -> Refusal | None:
     if not isinstance(schema, CompiledSchema):
         return None
     if is_heavy(schema, call.arguments):
-        findings = await asyncio.to_thread(house.apart.look, call.arguments, schema, _LIMITS)
-    else:
-        findings = schema.violations(value)
+        return _check_apart(call, house, schema)
+    return _judge(call, schema.violations(value))
+
+
+async def _check_apart(call: Call, house: House, schema: CompiledSchema) -> Refusal | None:
+    return _judge(call, await asyncio.to_thread(house.apart.look, call.arguments, schema, _LIMITS))
+
+
+def _judge(call: Call, findings: Findings) -> Refusal | None:
     if not findings:
         return None
+    assert call.tool is not None
     details: dict[str, Any] = {
         "tool": call.tool.id,
         "violations": [{"path": found.path, "expected": found.expected} for found in findings.shown],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from mcpproxy.calls.result import ResultView
     from mcpproxy.catalog.tool import Tool
     from mcpproxy.config.models import Config
+
+
+Outcome = Refusal | Awaitable[Refusal | None] | None
+"""What a stage comes to: nothing to say, a reason to stop, or either of them once something has been waited for."""
+
+
+async def settled(outcome: Outcome) -> Refusal | None:
+    """What it comes to in the end."""
+    return outcome if outcome is None or isinstance(outcome, Refusal) else await outcome
 
 
 class Caller(Struct, frozen=True, kw_only=True):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mcpproxy.activity.journal import RecordFailed
 from mcpproxy.calls import after, before, records, result
 from mcpproxy.calls.meter import Meter
-from mcpproxy.calls.model import Reply
+from mcpproxy.calls.model import Reply, settled
 from mcpproxy.policy.verdict import Refusal
 
 if TYPE_CHECKING:
@@ -41,10 +43,10 @@ class Pipeline:
         self.meter = Meter()
         self.tracing: Tracing | None = None
 
-    async def run(self, call: Call) -> Reply:
+    def run(self, call: Call) -> Coroutine[Any, Any, Reply]:
         """Make one call; what it comes to is on record before this returns."""
         tracing = self.tracing
-        return await (self._run(call) if tracing is None else tracing.call(call, self._run(call)))
+        return self._run(call) if tracing is None else tracing.call(call, self._run(call))
 
     async def _run(self, call: Call) -> Reply:
         self.in_flight += 1
@@ -60,18 +62,23 @@ class Pipeline:
             self.in_flight -= 1
 
     async def _stages(self, call: Call) -> Refusal | None:
-        tracing = self.tracing
+        tracing, house = self.tracing, self._house
         for stage in STAGES:
-            work = stage(call, self._house)
-            refusal = await (work if tracing is None else tracing.step(stage.__name__, work))
+            if tracing is None:
+                outcome = stage(call, house)
+                if outcome is None:
+                    continue
+            else:
+                outcome = tracing.step(stage.__name__, partial(stage, call, house))
+            refusal = await settled(outcome)
             if refusal is not None:
                 return refusal
         return None
 
     async def _close(self, call: Call, refusal: Refusal | None) -> Reply:
-        work, tracing = records.close_record(call, self._house, refusal), self.tracing
+        close, tracing = partial(records.close_record, call, self._house, refusal), self.tracing
         try:
-            await (work if tracing is None else tracing.step("close_record", work))
+            await (close() if tracing is None else tracing.step("close_record", close))
         except RecordFailed as error:
             refusal = records.unrecorded(call, error)
         self.meter.add(call, self._house, _status(call, refusal))

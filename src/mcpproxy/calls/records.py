@@ -16,7 +16,7 @@ from mcpproxy.policy.verdict import Code, Refusal
 
 if TYPE_CHECKING:
     from mcpproxy.calls.house import House
-    from mcpproxy.calls.model import Call
+    from mcpproxy.calls.model import Call, Outcome
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +47,12 @@ def status_of(refusal: Refusal) -> Status:
     return "rejected" if refusal.code in _REJECTED or refusal.details.get("shed") else "error"
 
 
-async def open_record(call: Call, house: House) -> Refusal | None:
+def open_record(call: Call, house: House) -> Outcome:
     """Put a call that changes something on record before the upstream hears of it."""
-    if call.operation == "read":
-        return None
+    return None if call.operation == "read" else _open(call, house)
+
+
+async def _open(call: Call, house: House) -> Refusal | None:
     try:
         await house.journal.open_call(_record(call, "interrupted", None))
     except RecordFailed as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
     from mcpproxy.calls.model import Call, Reply
-
-Result = TypeVar("Result")
 
 
 class Tracing:
@@ -39,7 +37,8 @@ class Tracing:
                 span.set_status(Status(StatusCode.ERROR, reply.refusal.code))
             return reply
 
-    async def step(self, name: str, work: Awaitable[Result]) -> Result:
+    async def step(self, name: str, take: Callable[[], Any]) -> Any:
         """Take one step of a call within a span of its own."""
         with self._tracer.start_as_current_span(name, record_exception=False):
-            return await work
+            outcome = take()
+            return await outcome if isinstance(outcome, Awaitable) else outcome

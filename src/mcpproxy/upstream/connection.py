@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -104,7 +104,7 @@ class Connection:
             headers["Mcp-Name"] = encode_header_value(name)
         return headers
 
-    async def call_tool(
+    def call_tool(
         self,
         tool: Tool,
         arguments: bytes,
@@ -112,12 +112,12 @@ class Connection:
         timeout: float,
         max_timeout: float,
         on_progress: OnProgress | None = None,
-    ) -> bytes:
+    ) -> Coroutine[Any, Any, bytes]:
         """Call a tool with raw arguments; the raw result comes back as the server wrote it."""
         headers = self._headers_for("tools/call", tool.name)
         if self.modern and b"x-mcp-header" in tool.input_schema and self.channel.kind == "http":
             headers = {**headers, **_param_headers(tool, arguments)}
-        return await self.channel.call_raw(
+        return self.channel.call_raw(
             "tools/call",
             b'{"name":%s,"arguments":%s}' % (encode(tool.name), arguments),
             timeout=timeout,

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from mcpproxy.deadline import Deadline
@@ -114,7 +114,7 @@ class Channel(ABC):
 
     # Proxied calls.
 
-    async def call_raw(
+    def call_raw(
         self,
         method: str,
         params: bytes,
@@ -124,7 +124,7 @@ class Channel(ABC):
         on_progress: OnProgress | None = None,
         meta: bytes = b"",
         headers: Mapping[str, str] | None = None,
-    ) -> bytes:
+    ) -> Coroutine[Any, Any, bytes]:
         """Send a raw params object (without `_meta`) and return the raw result.
 
         `meta` holds the members of `_meta`. Where `on_progress` is given, the upstream is asked for progress, and
@@ -135,7 +135,7 @@ class Channel(ABC):
             token = b'"progressToken":%s' % envelope.encode(request_id)
             meta = token + b"," + meta if meta else token
         body = envelope.request(request_id, method, envelope.with_meta(params, meta))
-        return await self.exchange(
+        return self.exchange(
             request_id, body, headers or {}, timeout=timeout, max_timeout=max_timeout, on_progress=on_progress
         )
 
