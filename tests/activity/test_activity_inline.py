@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.children import until
 
 from mcpproxy.activity import ledger, writer
 from mcpproxy.activity.chain import public_key_in
-from mcpproxy.activity.journal import Journal
+from mcpproxy.activity.journal import Journal, RecordFailed
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.verify import verify
 from mcpproxy.config.models import Activity
@@ -27,13 +28,19 @@ SQLITE = pytest.mark.parametrize("setting", ["sqlite"], indirect=True)
 def places(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The threads in which records were committed."""
     seen: list[str] = []
-    write = writer.Writer._write
+    write, append_at_once = writer.Writer._write, ledger.Ledger.append_at_once
 
     def noted(self: writer.Writer, batch: list[writer.Job]) -> None:
         seen.append(threading.current_thread().name)
         write(self, batch)
 
+    def noted_at_once(self: ledger.Ledger, rows: list[tuple[Any, ...]]) -> bool:
+        done = append_at_once(self, rows)
+        seen.extend([threading.current_thread().name] if done else [])
+        return done
+
     monkeypatch.setattr(writer.Writer, "_write", noted)
+    monkeypatch.setattr(ledger.Ledger, "append_at_once", noted_at_once)
     return seen
 
 
@@ -100,6 +107,21 @@ async def test_after_a_slow_commit_the_thread_makes_the_next_ones(
         await journal.write(call())
         await journal.write(call())
     assert places == ["MainThread", "activity-writer"]
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_a_commit_in_the_loop_that_fails_is_said_and_the_chain_goes_on(
+    running: Running, call: Make, storage: Storage, data_dir: Path
+) -> None:
+    async with running() as journal:
+        await journal.write(call())
+        journal._writer.ledger.execute("PRAGMA query_only=1")  # as if the disk took nothing
+        with pytest.raises(RecordFailed):
+            await journal.write(call())
+        await journal.write(call())
+    report = verify(storage, public_key_in(data_dir))
+    assert report.ok and [chain.records for chain in report.chains] == [2]
 
 
 @SQLITE

@@ -11,6 +11,7 @@ from msgspec import DecodeError, Raw, Struct
 
 from mcpproxy.activity.record import INTENT_TYPES, NOTHING, Linked, Record, decoded
 from mcpproxy.activity.words import searchable
+from mcpproxy.policy.intent import Intent
 
 Mask = Callable[[str], str]
 
@@ -57,12 +58,13 @@ def prepare(record: Record, writer: str, position: int, max_payload_bytes: int, 
         names = tuple([text and name(mask(text)) for text in names])  # type: ignore[assignment]
         error_message = error_message and _error(error_message, mask)
         arguments, response, metadata = mask(arguments), mask(response), _still_json(metadata, mask(metadata))
-    elif error_message:
-        error_message = _error(error_message, str)
+        intent_type, reason = _intent(metadata)
+    else:
+        error_message = error_message and _error(error_message, str)
+        intent_type, reason = _declared(record.metadata.get("intent")) or _intent(metadata)
     kept_arguments = _payload(record.arguments, arguments, max_payload_bytes)
     kept_response = _payload(record.response, response, max_payload_bytes)
     server_name, tool_name, request_id, session_id, client_name = names
-    intent_type, reason = _intent(metadata)
     return Kept(
         Linked(
             id=record.id,
@@ -102,6 +104,13 @@ def derived(linked: Linked) -> tuple[str | None, str]:
     """What is worked out of a stored record to find it by: the intent's operation type, and the words of its text."""
     intent_type, reason = _intent(bytes(linked.metadata).decode())
     return intent_type, searchable(linked.tool_name, linked.error_message, reason)
+
+
+def _declared(intent: Any) -> tuple[str | None, str | None] | None:
+    """The same of an intent as the policy made it, whose text need not be read back."""
+    if isinstance(intent, Intent) and (intent.reason is None or intent.reason.isascii()):
+        return intent.operation_type, intent.reason
+    return None
 
 
 def _intent(metadata: str) -> tuple[str | None, str | None]:

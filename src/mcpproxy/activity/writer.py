@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from msgspec.json import encode
 from mcpproxy.activity import succession
 from mcpproxy.activity.chain import Kind, Signer, Statement, link
 from mcpproxy.activity.lease import FileLease, Lease, SessionLease
-from mcpproxy.activity.ledger import Ledger, Tail, row_of
+from mcpproxy.activity.ledger import MOST_ROWS_PER_STATEMENT, Ledger, Tail, row_of
 from mcpproxy.activity.prepare import Kept, Mask, keep, prepare
 from mcpproxy.activity.record import Record, now, to_micros
 from mcpproxy.config.models import Activity
@@ -131,16 +132,15 @@ class Writer:
         if began < self._quick_from or not self._turn.acquire(blocking=False):
             return False
         try:
-            if any(job.task is not None or job.last for job in batch):
+            if not self.ledger.is_quick(self._settings()):
                 return False
-            if not self.ledger.is_quick(self._settings()) or not self.ledger.begin_at_once():
+            records = _records_alone(batch)
+            if records and not self._signature_is_due():
+                done = self._append_at_once(records)
+            else:
+                done = self._serve_at_once(batch)
+            if not done:
                 return False
-            try:
-                self._commit(lambda: self._write(batch))
-            except Exception as error:
-                if self.ledger.connection is not None:
-                    return False
-                raise self._storage.explain(error) from error
             self._busy_at = time.monotonic()
             if self._busy_at - began > SLOW_SECONDS:
                 self._quick_from = self._busy_at + SLOW_PAUSE_SECONDS
@@ -148,28 +148,57 @@ class Writer:
         finally:
             self._turn.release()
 
+    def _append_at_once(self, records: list[Record]) -> bool:
+        try:
+            rows, state = self._linked(self._prepared(records))
+            if not self.ledger.append_at_once(rows):
+                return False
+        except sqlite3.OperationalError as error:
+            # Only a new connection can tell whether it took place.
+            self.ledger.drop()
+            raise self._storage.explain(error) from error
+        except Exception:
+            return False
+        self._state = state
+        return True
+
+    def _serve_at_once(self, batch: list[Job]) -> bool:
+        if any(job.task is not None or job.last for job in batch) or not self.ledger.begin_at_once():
+            return False
+        try:
+            self._commit(lambda: self._write(batch))
+        except Exception as error:
+            if self.ledger.connection is not None:
+                return False
+            raise self._storage.explain(error) from error
+        return True
+
     def append(self, records: list[Record]) -> None:
         """Add records to the chain, inside a transaction."""
-        limit = self._settings().max_payload_bytes
-        first = self._state.tail.position + 1
-        self.append_kept([prepare(each, self.name, first + n, limit, self._mask) for n, each in enumerate(records)])
+        self.append_kept(self._prepared(records))
 
     def append_kept(self, records: list[Kept]) -> None:
         """Add prepared records to the chain, inside a transaction."""
+        if records:
+            rows, state = self._linked(records)
+            self.ledger.append(rows)
+            self._state = state
+
+    def _prepared(self, records: list[Record]) -> list[Kept]:
+        limit = self._settings().max_payload_bytes
+        first = self._state.tail.position + 1
+        return [prepare(each, self.name, first + n, limit, self._mask) for n, each in enumerate(records)]
+
+    def _linked(self, records: list[Kept]) -> tuple[list[tuple[Any, ...]], _State]:
+        """The rows that follow on the chain's end, and what holds once they are there."""
         state = self._state
         previous, rows = state.tail.hash, []
         for kept in records:
             current = link(kept.record, previous)
             rows.append(row_of(kept, previous, current))
             previous = current
-        if rows:
-            self.ledger.append(rows)
-            self._state = _State(
-                Tail(records[-1].record.position, previous),
-                state.undigested + len(rows),
-                state.unsigned + len(rows),
-                state.head,
-            )
+        tail = Tail(records[-1].record.position, previous)
+        return rows, _State(tail, state.undigested + len(rows), state.unsigned + len(rows), state.head)
 
     # One transaction
 
@@ -340,6 +369,16 @@ class Writer:
             # Kept with the logs, away from this machine, it proves a cut tail even against the key's owner.
             self._said_at = self._signed_at
             log.info("activity chain %s goes to position %d with hash %s", head.writer, head.position, head.hash.hex())
+
+
+def _records_alone(batch: list[Job]) -> list[Record]:
+    """The records of jobs that are nothing but records, where one statement can take them all; otherwise none."""
+    records: list[Record] = []
+    for job in batch:
+        if job.opens is not None or job.closes is not None or job.task is not None or job.last:
+            return []
+        records += job.records
+    return records if len(records) <= MOST_ROWS_PER_STATEMENT else []
 
 
 def _apart(batch: list[Job]) -> Iterator[list[Job]]:
