@@ -31,10 +31,13 @@ _BODY_SECONDS = 0.1
 """How long the body of a plain request may come behind its head; a slower one is uvicorn's."""
 _MOST_BYTES = 256 * 1024
 _MOST_HEAD_BYTES = 8192
+_MOST_HELD_BYTES = 64 * 1024
 _JOINED_BYTES = 16 * 1024
 _PLAIN_HEAD = re.compile(rb"POST /mcp HTTP/1\.1\r\n(?:[A-Za-z0-9-]+: ?[!-~](?:[ -~]*[!-~])?\r\n)+\r\n")
 _HEADER = re.compile(rb"([A-Za-z0-9-]+): ?([^\r\n]+)\r\n")
-_UNUSUAL = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"connection", b"trailer", b"te"))
+_UNUSUAL = frozenset(
+    (b"transfer-encoding", b"expect", b"upgrade", b"connection", b"proxy-connection", b"trailer", b"te")
+)
 _START = b"POST /mcp HTTP/1.1\r\n"
 
 _FAILED = (
@@ -68,7 +71,7 @@ def _plain_head(data: bytes) -> _Head | None:
     pairs = [(name.lower(), value) for name, value in _HEADER.findall(data)]
     headers = Headers(pairs)
     length = headers.raw(b"content-length")
-    if not length.isdigit() or len(length) > 9 or b"content-length" in headers.repeated:
+    if not length.isdigit() or len(length) > 9 or headers.repeated & {b"content-length", b"connection"}:
         return None
     unusual = _UNUSUAL.intersection(headers.names())
     if unusual and (unusual != {b"connection"} or headers.raw(b"connection").lower() != b"keep-alive"):
@@ -108,7 +111,8 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._plain is not None:
             self._held += data
-            self.flow.pause_reading()
+            if len(self._held) > _MOST_HELD_BYTES:  # no sooner: unless we read, nobody says that the client has left
+                self.flow.pause_reading()
             return
         if self._held:
             data, self._held = self._held + data, b""
@@ -143,7 +147,10 @@ class Connection(HttpToolsProtocol):
         missing = size + head.length - len(data)
         if missing:
             return missing > 0 and self._awaits(data, size + head.length)
-        work = self._take(head.headers, data[size:], local=self._local)
+        try:
+            work = self._take(head.headers, data[size:], local=self._local)
+        except Exception:  # it fails on the long way, too, where that is answered and logged
+            return False
         if work is None:
             return False
         self._stop_waiting()
@@ -202,7 +209,7 @@ class Connection(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         # Set once and looked at seldom: a timer for each of many quick requests would cost more than their answers.
         left = self._used_at + self.timeout_keep_alive - self.loop.time()
-        if self._plain is not None or left > 0:
+        if self._plain is not None or self._waiting is not None or left > 0:
             self.timeout_keep_alive_task = self.loop.call_later(max(left, 1.0), self.timeout_keep_alive_handler)
         else:
             super().timeout_keep_alive_handler()
@@ -210,8 +217,10 @@ class Connection(HttpToolsProtocol):
     def shutdown(self) -> None:
         if self._plain is not None:
             self._last = True
-        else:
-            super().shutdown()
+            return
+        if self._waiting is not None:
+            self._give_up()  # what has begun is answered
+        super().shutdown()
 
     # What uvicorn's parser and the transport tell.
 
@@ -304,21 +313,22 @@ class PlainReply:
 
     async def send_json(self, body: bytes, headers: Headed) -> None:
         """Answer with one JSON text."""
-        self.begun = self.ended = True
-        head = _head_of(JSON_TYPE, (b"content-length", b"%d" % len(body)), *headers)
+        head = _head_of((b"content-length", b"%d" % len(body)), JSON_TYPE, *headers)
         await self._write(head + body if len(body) < _JOINED_BYTES else (head, body))
+        self.begun = self.ended = True
 
     async def begin_stream(self, headers: Headed) -> None:
         """Begin a stream."""
-        self.begun = True
         await self._write(_head_of(*STREAM_HEADERS, *headers, (b"transfer-encoding", b"chunked")))
+        self.begun = True
 
     async def send_event(self, event: bytes, *, last: bool = False) -> None:
         """Send one event of it."""
-        self.ended = last
         await self._write(b"%x\r\n%b\r\n%b" % (len(event), event, b"0\r\n\r\n" if last else b""))
+        self.ended = last
 
     async def _write(self, data: bytes | tuple[bytes, bytes]) -> None:
+        # Whoever waits here for the client may be cancelled: only what was written has begun, or ended.
         connection = self._connection
         if connection.flow.write_paused:
             await connection.flow.drain()

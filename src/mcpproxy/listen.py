@@ -109,7 +109,10 @@ class HostCheck:
         origin = headers.get(b"origin")
         if origin is None:
             return True
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
         if parts.scheme not in ("http", "https") or not parts.netloc:
             return False
         # Agents that run in a page of this machine may speak MCP; everything else is for our own pages alone.
