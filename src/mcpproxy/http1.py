@@ -29,6 +29,8 @@ STALLED_SECONDS = 30.0
 """How long a client may take nothing of what waits for it."""
 _BODY_SECONDS = 0.1
 """How long the body of a plain request may come behind its head; a slower one is uvicorn's."""
+_LONGEST_HEAD = 64 * 1024
+"""How much of a head, beyond its first segment, uvicorn's parser may keep."""
 _MOST_BYTES = 256 * 1024
 _MOST_HEAD_BYTES = 8192
 _MOST_HELD_BYTES = 64 * 1024
@@ -44,6 +46,7 @@ _FAILED = (
     b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 21\r\nconnection: close\r\n\r\nInternal Server Error"
 )
+_HEAD_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 Take = Callable[..., Callable[[Reply], Awaitable[None]] | None]
 
@@ -91,6 +94,10 @@ class Connection(HttpToolsProtocol):
         """Whether the headers of a request were complete in what came last."""
         self._parsing = False
         """Whether uvicorn's parser is within a request."""
+        self._in_head = False
+        """Whether it is within its head."""
+        self._head_bytes = 0
+        """How much of that head has come since its first segment."""
         self._head: _Head | None = None
         """The head of the last plain request; the next one is likely to have the same."""
         self._plain: PlainReply | None = None
@@ -128,10 +135,15 @@ class Connection(HttpToolsProtocol):
     def _to_uvicorn(self, data: bytes) -> None:
         self._stop_waiting()
         new = self._deadline is None and self._is_answered()
-        self._headed = False
+        in_head, self._headed = self._in_head, False
         super().data_received(data)
         if new and not self._headed:
             self._await_headers()
+        self._head_bytes = self._head_bytes + len(data) if in_head and not self._headed else 0
+        if self._head_bytes > _LONGEST_HEAD and not self.transport.is_closing():
+            if self._is_answered():
+                self.wire.write(_HEAD_TOO_LONG)
+            self.transport.close()
 
     # Plain requests.
 
@@ -225,10 +237,15 @@ class Connection(HttpToolsProtocol):
     # What uvicorn's parser and the transport tell.
 
     def on_message_begin(self) -> None:
-        self._parsing = True
+        self._parsing = self._in_head = True
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # what follows a body is no header: nobody has checked it, and it has no end
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        self._in_head = False
         self._headed = True
         self._forget_deadline()
         super().on_headers_complete()

@@ -121,6 +121,7 @@ class Requests:
         chunked = self.head(0, "Transfer-Encoding: chunked", without="Content-Length")
         chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (length, body.encode())
         yield Talk("chunked", 1, [chunked, chunks, plain, BYE])
+        yield Talk("chunked, with a trailer", 1, [chunked, chunks[:-2] + b"Origin: null\r\n\r\n", plain, BYE])
         yield Talk("chunked, and a call behind it", 0, [chunked + chunks + plain, BYE])
         yield Talk("a call for a chunk", 0, [chunked, b"%x\r\n" % len(plain), plain, b"\r\n0\r\n\r\n", BYE])
         yield Talk("an upgrade", 1, [self.whole("Connection: upgrade", "Upgrade: h2c"), plain, BYE])

@@ -182,6 +182,32 @@ async def test_who_gives_up_an_answer_that_waits_for_room_is_not_left_waiting(ho
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("line", [b"", b"X-More: more\r\n"], ids=["one line", "many lines"])
+async def test_a_head_without_end_is_refused(house: House, seen: Seen, line: bytes) -> None:
+    reader, writer = await connect(house.proxy.url)
+    writer.write(b"POST /mcp HTTP/1.1\r\n" + (line or b"X-Long: "))
+    await until(lambda: seen.size)
+    for _ in range(100):
+        size = seen.size
+        writer.write((line or b"x") * 1000)
+        await until(lambda: seen.size > size or seen.last.transport.is_closing())  # noqa: B023
+        if seen.last.transport.is_closing():
+            break
+    assert (await rest(reader)).startswith(b"HTTP/1.1 431 ")
+    writer.close()
+    await until(lambda: quiet(seen.last), "nothing is left")
+
+
+@pytest.mark.anyio
+async def test_what_follows_a_body_is_not_kept(house: House, seen: Seen) -> None:
+    connection = await connect(house.proxy.url)
+    head = b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert await status(connection, head + b"0\r\n" + b"X-More: more\r\n" * 1000 + b"\r\n") == 200
+    assert [name for name, _ in seen.last.headers] == [b"host", b"transfer-encoding"]
+    connection[1].close()
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("where", ["read", "run"])
 async def test_a_fault_of_our_own_is_answered_500_and_logged_once(
     house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, where: str
