@@ -103,7 +103,7 @@ class Connection(HttpToolsProtocol):
         self._plain: PlainReply | None = None
         """The answer to a plain request that is under way."""
         self._held = b""
-        """What came behind a plain request, or its beginning."""
+        """What came behind a request, or the beginning of a plain one."""
         self._waiting: asyncio.TimerHandle | None = None
         self._used_at = 0.0
         self._last = False
@@ -116,18 +116,17 @@ class Connection(HttpToolsProtocol):
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
-        if self._plain is not None:
+        if self._parsing:
+            self._to_uvicorn(data)
+        elif self._plain is not None or not self._is_answered():
             self._held += data
             if len(self._held) > _MOST_HELD_BYTES:  # no sooner: unless we read, nobody says that the client has left
                 self.flow.pause_reading()
-            return
-        if self._held:
-            data, self._held = self._held + data, b""
-        if not (self._is_idle() and data.startswith(_START) and self._took(data)):
-            self._to_uvicorn(data)
-
-    def _is_idle(self) -> bool:
-        return not self._parsing and self._is_answered()
+        else:
+            if self._held:
+                data, self._held = self._held + data, b""
+            if not (data.startswith(_START) and self._took(data)):
+                self._to_uvicorn(data)
 
     def _is_answered(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
@@ -213,6 +212,10 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
+        self._release()
+
+    def _release(self) -> None:
+        """On with what came behind a request."""
         if self._held:
             data, self._held = self._held, b""
             self.flow.resume_reading()
@@ -257,6 +260,8 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._corked.flush()
         super().on_response_complete()
+        if not self.transport.is_closing():
+            self._release()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()

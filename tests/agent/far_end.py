@@ -12,7 +12,7 @@ from tests.faults.clients import connect, rest
 from tests.support.children import until
 
 from mcpproxy.agent.http import HttpFace
-from mcpproxy.http1 import Connection, PlainReply
+from mcpproxy.http1 import Connection
 
 
 class Seen:
@@ -32,7 +32,7 @@ class Seen:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Seen:
     """See every connection that is made from now on."""
     seen = Seen()
-    made, received, go_on = Connection.connection_made, Connection.data_received, Connection._go_on
+    made, received, release = Connection.connection_made, Connection.data_received, Connection._release
     take = HttpFace.take
     again = False
 
@@ -44,10 +44,10 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Seen:
         seen.size += 0 if again else len(data)
         received(self, data)
 
-    def noted_go_on(self: Connection, reply: PlainReply) -> None:
+    def noted_release(self: Connection) -> None:
         nonlocal again
         again = True
-        go_on(self, reply)
+        release(self)
         again = False
 
     def noted_take(self: HttpFace, *args: Any, **named: Any) -> Any:
@@ -57,7 +57,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     monkeypatch.setattr(Connection, "connection_made", noted_made)
     monkeypatch.setattr(Connection, "data_received", noted_received)
-    monkeypatch.setattr(Connection, "_go_on", noted_go_on)
+    monkeypatch.setattr(Connection, "_release", noted_release)
     monkeypatch.setattr(HttpFace, "take", noted_take)
     return seen
 

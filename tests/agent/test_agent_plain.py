@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from tests.agent.far_end import Seen, converse, quiet, watch
 from tests.agent.segments import BYE, HEALTH, SLOW, Requests, body_of
-from tests.agent.wire_client import WireClient
+from tests.agent.wire_client import ACCEPT, WireClient
 from tests.calls.proxy import KEY, Proxy, echo, running
 from tests.faults.clients import bad, connect, rest, status
 from tests.support.children import until
@@ -130,23 +130,26 @@ async def test_a_call_is_answered_at_shutdown_and_its_connection_closed(house: H
 @pytest.mark.anyio
 @pytest.mark.parametrize("leave", ["close", "abort", "write_eof"])
 @pytest.mark.parametrize("more", [b"", HEALTH], ids=["nothing", "another"])
-async def test_who_leaves_is_missed_whatever_was_sent_before(house: House, seen: Seen, leave: str, more: bytes) -> None:
-    heard = cancelled(house)
-    call = house.requests.whole(body=body_of('{"name":"bad:never"}'))
+@pytest.mark.parametrize("accept", [ACCEPT, "*/*"], ids=["short", "long"])
+async def test_who_leaves_is_missed_whatever_was_sent_before(
+    house: House, seen: Seen, leave: str, more: bytes, accept: str
+) -> None:
+    begun, cancelled = heard(house, "tools/call"), heard(house, "notifications/cancelled")
+    call = house.requests.whole(body=body_of('{"name":"bad:never"}'), Accept=accept)
     _, writer = await connect(house.proxy.url)
     writer.write(call)
-    await until(lambda: seen.taken == 1)
+    await until(lambda: heard(house, "tools/call") > begun, "the upstream has the call")
     writer.write(more)
     await until(lambda: seen.size == len(call + more))
     getattr(writer.transport, leave)()
-    await until(lambda: cancelled(house) == heard + 1, "the upstream is told")
+    await until(lambda: heard(house, "notifications/cancelled") > cancelled, "the upstream is told")
     await until(lambda: quiet(seen.last), "nothing is left")
     writer.close()
 
 
-def cancelled(house: House) -> int:
-    """How often the upstream was told that nobody waits any more."""
-    return house.record.read_text().count("notifications/cancelled")
+def heard(house: House, method: str) -> int:
+    """How often the upstream was told this."""
+    return house.record.read_text().count(f'"{method}"')
 
 
 @pytest.mark.anyio
