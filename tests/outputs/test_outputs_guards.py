@@ -2,12 +2,14 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcpproxy.outputs.guards import count_keys, too_deep
+from mcpproxy.outputs import guards
+from mcpproxy.outputs.guards import count_keys, count_marks, too_deep
 
 # Brackets, quotes, colons and backslashes in strings and keys are what a careless scan trips over.
 TEXT = st.text(alphabet='"\\[]{}:,a\u2028\n', max_size=8)
@@ -32,15 +34,34 @@ def keys(value: Any) -> int:
     return sum(map(keys, value)) if isinstance(value, list) else 0
 
 
+def marks(value: Any) -> int:
+    """Two brackets and the commas between, in everything that has them."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return 2 + max(len(value) - 1, 0) + sum(map(marks, inner))
+    return 0
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(JSON, st.booleans(), st.integers(0, 12))
-def test_the_limit_is_drawn_exactly_where_a_parser_would_draw_it(value: Any, ascii_only: bool, wrap: int) -> None:
+@given(JSON, st.booleans(), st.integers(0, 12), st.sampled_from([0, 32_768]), st.sampled_from([0, 3, 2_000]))
+def test_the_limit_is_drawn_exactly_where_a_parser_would_draw_it(
+    value: Any, ascii_only: bool, wrap: int, large: int, few: int
+) -> None:
     for _ in range(wrap):
         value = [value]
     raw = json.dumps(value, ensure_ascii=ascii_only).encode()
-    assert not too_deep(raw, max(depth(value), 1))
-    if depth(value) > 1:
-        assert too_deep(raw, depth(value) - 1)
+    with patch.object(guards, "_LARGE", large), patch.object(guards, "_FEW_QUOTES", few):
+        assert not too_deep(raw, max(depth(value), 1))
+        if depth(value) > 1:
+            assert too_deep(raw, depth(value) - 1)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(JSON, st.sampled_from([0, 32_768]))
+def test_marks_are_counted_outside_strings_only(value: Any, large: int) -> None:
+    bare = json.dumps(value, ensure_ascii=False)
+    with patch.object(guards, "_LARGE", large):
+        assert count_marks(bare.encode()) == marks(value)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -73,3 +94,5 @@ def test_depth_that_shows_late_is_still_seen() -> None:
 @given(st.binary(max_size=200) | st.text(alphabet='"\\[]{}:', max_size=200).map(str.encode), st.integers(1, 500))
 def test_what_is_not_json_never_raises(raw: bytes, limit: int) -> None:
     assert too_deep(raw, limit) in (True, False)
+    with patch.object(guards, "_LARGE", 0):
+        assert too_deep(raw, limit) in (True, False)

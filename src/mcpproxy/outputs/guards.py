@@ -10,6 +10,8 @@ _ONE_KIND = bytes.maketrans(b"{}", _PAIRED)
 _NOT_NESTING = bytes(byte for byte in range(256) if byte not in b'"[]{}')
 _NOT_MARKS = bytes(byte for byte in range(256) if byte not in b'",[]{}')
 _NOT_COLON = bytes(byte for byte in range(256) if byte not in b'":')
+_LARGE = 32_768
+_FEW_QUOTES = 2_000
 _STEP = {_PAIRED[0]: 1, _PAIRED[1]: -1}
 # Each round removes the innermost level of everything at the speed of memory; real payloads end here.
 _ROUNDS = 8
@@ -19,6 +21,7 @@ _SLICE = 65_536
 
 def too_deep(raw: bytes, limit: int) -> bool:
     """Say whether arrays and objects nest deeper than `limit`. Exact for well-formed JSON, never raises."""
+    raw = _without_long_texts(raw)
     if raw.count(b"[") + raw.count(b"{") <= limit:
         return False
     marks = _outside_strings(raw, _NOT_NESTING)
@@ -32,12 +35,37 @@ def too_deep(raw: bytes, limit: int) -> bool:
 
 def count_marks(raw: bytes) -> int:
     """Count the commas and brackets outside strings, which tell how many values there are to decode."""
-    return len(_outside_strings(raw, _NOT_MARKS))
+    return len(_outside_strings(_without_long_texts(raw), _NOT_MARKS))
 
 
 def count_keys(raw: bytes) -> int:
     """Count the object members as written: repeated keys count each time."""
     return len(_outside_strings(raw, _NOT_COLON))
+
+
+def _without_long_texts(raw: bytes) -> bytes:
+    """What stands outside the strings of a large payload, where it has only a few strings; otherwise all of it.
+
+    From one quote to the next is a search at the speed of memory, many times faster than a look at each byte.
+    """
+    if len(raw) < _LARGE:
+        return raw
+    outside: list[bytes] = []
+    at = quotes = 0
+    while (start := raw.find(b'"', at)) >= 0:
+        outside.append(raw[at:start])
+        at = start + 1
+        while (end := raw.find(b'"', at)) >= 0:
+            quotes += 1
+            if quotes > _FEW_QUOTES:
+                return raw
+            piece, at = raw[at:end], end + 1
+            if (len(piece) - len(piece.rstrip(b"\\"))) % 2 == 0:
+                break  # and not escaped
+        else:
+            return b"".join(outside)  # the last string has no end
+    outside.append(raw[at:])
+    return b"".join(outside)
 
 
 def _climbs_above(marks: bytes, limit: int) -> bool:

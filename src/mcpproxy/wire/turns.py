@@ -16,6 +16,8 @@ _SOME_LINES = re.compile(rb"(?:[^\r\n]*+[\r\n]){1,64}+|.+", re.DOTALL)
 
 def pieces(chunk: bytes) -> Sequence[bytes]:
     """A chunk in one piece, or in several where it holds many lines."""
+    if chunk.find(b"\n") in (-1, len(chunk) - 1) and b"\r" not in chunk:
+        return (chunk,)  # one line, or a part of one: a search is much quicker than counting
     if chunk.count(b"\n") <= _LINES_AT_ONCE and chunk.count(b"\r") <= _LINES_AT_ONCE:
         return (chunk,)
     return _SOME_LINES.findall(chunk)
