@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mcpproxy.asgi import JSON_TYPE, STREAM_HEADERS, Headed, Headers, Reply
+from mcpproxy.asgi import Headers, Reply
+from mcpproxy.replies import Corked, PlainReply
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -34,7 +35,6 @@ _LONGEST_HEAD = 64 * 1024
 _MOST_BYTES = 256 * 1024
 _MOST_HEAD_BYTES = 8192
 _MOST_HELD_BYTES = 64 * 1024
-_JOINED_BYTES = 16 * 1024
 _PLAIN_HEAD = re.compile(rb"POST /mcp HTTP/1\.1\r\n(?:[A-Za-z0-9-]+: ?[!-~](?:[ -~]*[!-~])?\r\n)+\r\n")
 _HEADER = re.compile(rb"([A-Za-z0-9-]+): ?([^\r\n]+)\r\n")
 _UNUSUAL = frozenset(
@@ -110,7 +110,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.wire = transport
-        self._corked = _Corked(transport)
+        self._corked = Corked(transport)
         super().connection_made(self._corked)  # type: ignore[arg-type]
         self._local = self.server is not None and self.server[1] is None
         self._await_headers()
@@ -148,13 +148,13 @@ class Connection(HttpToolsProtocol):
 
     def _took(self, data: bytes) -> bool:
         """Whether this is a plain request, or the beginning of one, and somebody else's no longer."""
-        size = data.find(b"\r\n\r\n") + 4
         head = self._head
-        if head is None or len(head.data) != size or not data.startswith(head.data):
-            head = _plain_head(data[:size]) if size > 4 else None
+        if head is None or not data.startswith(head.data):
+            head = _plain_head(data[: data.find(b"\r\n\r\n") + 4])
             if head is None:
                 return False
             self._head = head
+        size = len(head.data)
         missing = size + head.length - len(data)
         if missing:
             return missing > 0 and self._awaits(data, size + head.length)
@@ -166,7 +166,7 @@ class Connection(HttpToolsProtocol):
             return False
         self._stop_waiting()
         self._forget_deadline()
-        self._plain = reply = PlainReply(self)
+        self._plain = reply = PlainReply(self.wire, self.flow)
         self.tasks.add(self.loop.create_task(self._run(work, reply)))
         return True
 
@@ -307,93 +307,3 @@ class Connection(HttpToolsProtocol):
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
-
-
-class PlainReply:
-    """The answer to a plain request, straight to its connection."""
-
-    __slots__ = ("_connection", "_gone", "begun", "ended")
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._gone: Callable[[], None] | None = None
-        self.begun = False
-        self.ended = False
-
-    def watch(self, gone: Callable[[], None]) -> None:
-        """Have it said when the client leaves before the answer."""
-        self._gone = gone
-
-    def unwatch(self) -> None:
-        """Nobody wants to know any more."""
-        self._gone = None
-
-    def lose(self) -> None:
-        """The client has left."""
-        if self._gone is not None:
-            self._gone()
-
-    async def send_json(self, body: bytes, headers: Headed) -> None:
-        """Answer with one JSON text."""
-        head = _head_of((b"content-length", b"%d" % len(body)), JSON_TYPE, *headers)
-        await self._write(head + body if len(body) < _JOINED_BYTES else (head, body))
-        self.begun = self.ended = True
-
-    async def begin_stream(self, headers: Headed) -> None:
-        """Begin a stream."""
-        await self._write(_head_of(*STREAM_HEADERS, *headers, (b"transfer-encoding", b"chunked")))
-        self.begun = True
-
-    async def send_event(self, event: bytes, *, last: bool = False) -> None:
-        """Send one event of it."""
-        await self._write(b"%x\r\n%b\r\n%b" % (len(event), event, b"0\r\n\r\n" if last else b""))
-        self.ended = last
-
-    async def _write(self, data: bytes | tuple[bytes, bytes]) -> None:
-        # Whoever waits here for the client may be cancelled: only what was written has begun, or ended.
-        connection = self._connection
-        if connection.flow.write_paused:
-            await connection.flow.drain()
-        if connection.wire.is_closing():
-            return
-        if isinstance(data, bytes):
-            connection.wire.write(data)
-        else:
-            connection.wire.writelines(data)
-
-
-def _head_of(*headers: tuple[bytes, bytes]) -> bytes:
-    return b"HTTP/1.1 200 OK\r\n%b\r\n" % b"".join([b"%b: %b\r\n" % header for header in headers])
-
-
-class _Corked:
-    """A transport that sends the head of an answer along with what follows: one system call less on either side."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Keep a head until the next piece, where one of a known length follows and no stream."""
-        if data.startswith(b"HTTP/1.") and b"\r\ncontent-length: " in data:
-            self.flush()
-            self._head = data
-        elif self._head:
-            head, self._head = self._head, b""
-            self._transport.writelines((head, data))
-        else:
-            self._transport.write(data)
-
-    def close(self) -> None:
-        """Send what is left, then close."""
-        self.flush()
-        self._transport.close()
-
-    def flush(self) -> None:
-        """Send a head that nothing followed."""
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
