@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
@@ -129,10 +130,32 @@ async def test_a_commit_in_the_loop_that_fails_is_said_and_the_chain_goes_on(
 async def test_what_gathers_beside_the_database_is_moved_into_it(
     running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_MOST_WAL_BYTES", 100_000)
+    monkeypatch.setattr(ledger, "_MOST_WAL_PAGES", 25)
     beside = Path(f"{storage.location}-wal")
     async with running() as journal:
         for _ in range(12):
             await asyncio.gather(*(journal.write(call(reason="because " * 60)) for _ in range(200)))
             await until(lambda: not journal._writer._is_untidy())
         assert beside.stat().st_size < Path(storage.location).stat().st_size / 2
+
+
+@SQLITE
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("written", "idle", "digested"),
+    [(30, -60.0, False), (30, 0.02, True), (5, 0.02, False), (60, -60.0, True)],
+    ids=["busy", "in a gap", "a gap, but few", "busy, but far behind"],
+)
+async def test_under_load_the_index_waits_for_a_gap_until_it_is_far_behind(
+    running: Running, call: Make, monkeypatch: pytest.MonkeyPatch, written: int, idle: float, digested: bool
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_SECONDS", 3600.0)  # so that the thread sleeps
+    async with running() as journal:
+        for _ in range(written):
+            await journal.write(call())
+        monkeypatch.setattr(writer, "MANY_UNDIGESTED", 10)
+        monkeypatch.setattr(writer, "MOST_UNDIGESTED", 50)
+        with journal._writer._turn:
+            journal._writer._busy_at = time.monotonic() - idle
+            journal._writer._keep_house()
+        assert (journal._writer._state.undigested == 0) == digested

@@ -38,7 +38,9 @@ COLUMNS: Final = tuple(column.name for column in activity.columns if column.name
 # 21 values each, and PostgreSQL takes 65,535 of them.
 MOST_ROWS_PER_STATEMENT: Final = 64
 # A checkpoint syncs the disk: at 32 MB it is seldom, and pages written often in between go out once.
-_MOST_WAL_BYTES: Final = 32 * 1024 * 1024
+_MOST_WAL_PAGES: Final = 8000
+# Payloads can make it much before there are many records. Past 64 MB the file is cut when it is used anew.
+_HEAVY_WAL_BYTES: Final = 96 * 1024 * 1024
 # Any number, as long as every replica takes the same one.
 _ORDER_LOCK: Final = 0x6D63_7071
 _INDEXED: Final = tuple(column.name for column in activity_index.columns)
@@ -106,21 +108,21 @@ def row_of(kept: Kept, prev_hash: bytes, hash_: bytes) -> tuple[Any, ...]:
         record.server_name,
         record.tool_name,
         record.status,
-        record.error_message,
-        kept.arguments,
-        kept.response,
         record.duration_ms,
         to_micros(record.timestamp),
         record.request_id,
         record.session_id,
         record.client_name,
-        kept.metadata,
         record.writer,
         record.position,
         prev_hash,
         hash_,
         kept.intent_type,
         kept.search,
+        record.error_message,
+        kept.metadata,
+        kept.arguments,
+        kept.response,
     )
 
 
@@ -184,7 +186,7 @@ class Ledger:
             self._durability = None
             if self._sqlite:
                 self._patience = self._full_patience = self.execute("PRAGMA busy_timeout").fetchone()[0]
-                # A commit may be made in the event loop, which must not wait for the disk: `checkpoint` is for that.
+                # A commit may be made in the event loop, which must not wait for the disk: `commit_and_relieve` does.
                 self._connection.execute("PRAGMA wal_autocheckpoint=0")
                 self._inode, self._inode_beside = _inode(self._storage.location), 0
             else:
@@ -259,10 +261,14 @@ class Ledger:
         if not self._inode_beside:
             self._inode_beside = _inode(f"{self._storage.location}-wal")
 
-    def checkpoint(self) -> None:
-        """Move what has gathered beside SQLite's file into it, between transactions and when it is worth it."""
-        if self._sqlite and os.stat(f"{self._storage.location}-wal").st_size > _MOST_WAL_BYTES:  # noqa: PTH116
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    def is_heavy(self) -> bool:
+        """Whether much has gathered beside SQLite's file. The file beside keeps its size when it is used anew."""
+        if not self._sqlite or self._connection is None:
+            return False
+        try:
+            return os.stat(f"{self._storage.location}-wal").st_size > _HEAVY_WAL_BYTES  # noqa: PTH116
+        except FileNotFoundError:
+            return False
 
     def _wait_for_others(self, milliseconds: int) -> None:
         if milliseconds != self._patience:
@@ -281,6 +287,17 @@ class Ledger:
     def commit(self) -> None:
         """Make it last."""
         self._connection.commit()
+
+    def commit_and_relieve(self) -> None:
+        """The same, and where much has gathered beside SQLite's file, move it there, which waits for the disk."""
+        if not self._sqlite:
+            self._connection.commit()
+            return
+        self._connection.execute(f"PRAGMA wal_autocheckpoint={_MOST_WAL_PAGES}")
+        try:
+            self._connection.commit()
+        finally:
+            self._connection.execute("PRAGMA wal_autocheckpoint=0")
 
     def rollback(self) -> bool:
         """Undo what was not committed; False where the connection is not fit for more."""

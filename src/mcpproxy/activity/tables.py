@@ -28,21 +28,22 @@ activity = Table(
     Column("server_name", Text),
     Column("tool_name", Text),
     Column("status", Text, nullable=False),
-    Column("error_message", Text),
-    Column("arguments", Text),  # JSON, on one line
-    Column("response", Text),
     Column("duration_ms", Float(53)),
     Column("timestamp", BigInteger, nullable=False),  # microseconds since 1970, UTC
     Column("request_id", Text),
     Column("session_id", Text),
     Column("client_name", Text),
-    Column("metadata", Text, nullable=False),  # JSON
     Column("writer", Text, nullable=False),
     Column("position", BigInteger, nullable=False),
     Column("prev_hash", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("intent_type", Text),  # worked out of metadata
     Column("search", Text, nullable=False),  # the words of tool, error and reason
+    # What may be large stands last: SQLite has to read past all that stands before a column to get at it.
+    Column("error_message", Text),
+    Column("metadata", Text, nullable=False),  # JSON
+    Column("arguments", Text),  # JSON, on one line
+    Column("response", Text),
 )
 
 activity_index = Table(

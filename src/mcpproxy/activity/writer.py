@@ -30,13 +30,17 @@ log = logging.getLogger(__name__)
 MOST_JOBS_PER_COMMIT: Final = 256
 # Long enough that a caller in a tight loop seldom waits behind the digest, short beside a person's patience.
 QUIET_SECONDS: Final = 0.05
-MOST_UNDIGESTED: Final = 2000
+MANY_UNDIGESTED: Final = 2000
+"""From here on a gap between two commits is quiet enough."""
+MOST_UNDIGESTED: Final = 10_000
+"""From here on calls have to wait for it. Queries pass over as many rows one by one, in some tens of milliseconds."""
 DIGEST_ROWS: Final = 1024
 """Calls wait meanwhile, for some milliseconds; smaller pieces would take half as long again in all."""
 MOST_UNSIGNED: Final = 1000
 UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
-BEHIND_SECONDS: Final = 0.005
+RELIEF_SECONDS: Final = 1.0
+GAP_SECONDS: Final = 0.01
 SLOW_SECONDS: Final = 0.02
 """A commit that took longer shows a busy disk: for a while the event loop leaves commits to the thread."""
 SLOW_PAUSE_SECONDS: Final = 0.5
@@ -93,7 +97,7 @@ class Writer:
         self._state = _State()
         self._signed_at = time.monotonic()
         self._said_at = float("-inf")
-        self._retry_at = 0.0
+        self._retry_at = self._relieved_at = 0.0
 
     @property
     def head(self) -> Statement | None:
@@ -239,11 +243,11 @@ class Writer:
         kept = prepare(record, self.name, 0, self._settings().max_payload_bytes, self._mask)
         return record.id, self.name, encode(kept.record).decode()
 
-    def _in_transaction(self, act: Callable[[], None]) -> None:
+    def _in_transaction(self, act: Callable[[], None], commit: Callable[[], None] | None = None) -> None:
         """Do it and commit; after an error everything, the chain included, is as it was."""
         try:
             self._begin()
-            self._commit(act)
+            self._commit(act, commit)
         except Exception as error:
             explained = self._storage.explain(error)
             if isinstance(explained, StorageReadOnly):
@@ -271,12 +275,12 @@ class Writer:
             self.ledger.drop()
             raise
 
-    def _commit(self, act: Callable[[], None]) -> None:
+    def _commit(self, act: Callable[[], None], commit: Callable[[], None] | None = None) -> None:
         before, committing = self._state, False
         try:
             act()
             committing = True
-            self.ledger.commit()
+            (commit or self.ledger.commit)()
         except BaseException:
             # After a failed commit only a new connection can tell whether it took place.
             if committing or not self.ledger.rollback():
@@ -328,7 +332,7 @@ class Writer:
         if not self._is_untidy():
             return None
         self.asleep = False
-        due = BEHIND_SECONDS if self._state.undigested >= MOST_UNDIGESTED else QUIET_SECONDS
+        due = GAP_SECONDS if self._state.undigested >= MANY_UNDIGESTED else QUIET_SECONDS
         return max(due, self._retry_at - time.monotonic())
 
     def _is_untidy(self) -> bool:
@@ -336,17 +340,24 @@ class Writer:
 
     def _keep_house(self) -> None:
         """Put in order what the commits left, in a quiet moment or when it has become much."""
-        moment = time.monotonic()
-        quiet = moment - self._busy_at >= QUIET_SECONDS
-        due = self._state.undigested >= MOST_UNDIGESTED or (quiet and self._is_untidy())
-        if moment < self._retry_at or not due:
+        moment, undigested = time.monotonic(), self._state.undigested
+        idle = moment - self._busy_at
+        quiet = idle >= QUIET_SECONDS
+        gap = undigested >= MANY_UNDIGESTED and idle >= GAP_SECONDS
+        due = gap or undigested >= MOST_UNDIGESTED or (quiet and self._is_untidy())
+        if moment < self._retry_at or not (due or self._is_heavy(moment)):
             return
         try:
-            self._in_transaction(lambda: self._digest_and_sign(quiet=quiet))
-            self.ledger.checkpoint()
+            self._in_transaction(lambda: self._digest_and_sign(quiet=quiet), self.ledger.commit_and_relieve)
         except Exception as error:  # what must not fail on this is served by _serve; here it is only put off
             log.warning("the activity log cannot be kept in order: %s", error)
             self._retry_at = time.monotonic() + RETRY_SECONDS
+
+    def _is_heavy(self, moment: float) -> bool:
+        if moment < self._relieved_at + RELIEF_SECONDS or not self.ledger.is_heavy():
+            return False
+        self._relieved_at = moment
+        return True
 
     def _digest_and_sign(self, *, quiet: bool) -> None:
         done = self.ledger.digest(DIGEST_ROWS)

@@ -39,6 +39,7 @@ def upgrade() -> None:
 def _ledger() -> None:
     op.create_table(
         "activity",
+        # What may be large stands last: SQLite has to read past all that stands before a column to get at it.
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
         sa.Column("id", sa.Text, nullable=False),
         sa.Column("type", sa.Text, nullable=False),
@@ -46,21 +47,21 @@ def _ledger() -> None:
         sa.Column("server_name", sa.Text),
         sa.Column("tool_name", sa.Text),
         sa.Column("status", sa.Text, nullable=False),
-        sa.Column("error_message", sa.Text),
-        sa.Column("arguments", sa.Text),
-        sa.Column("response", sa.Text),
         sa.Column("duration_ms", sa.Float(53)),
         sa.Column("timestamp", sa.BigInteger, nullable=False),
         sa.Column("request_id", sa.Text),
         sa.Column("session_id", sa.Text),
         sa.Column("client_name", sa.Text),
-        sa.Column("metadata", sa.Text, nullable=False),
         sa.Column("writer", sa.Text, nullable=False),
         sa.Column("position", sa.BigInteger, nullable=False),
         sa.Column("prev_hash", sa.LargeBinary, nullable=False),
         sa.Column("hash", sa.LargeBinary, nullable=False),
         sa.Column("intent_type", sa.Text),
         sa.Column("search", sa.Text, nullable=False),
+        sa.Column("error_message", sa.Text),
+        sa.Column("metadata", sa.Text, nullable=False),
+        sa.Column("arguments", sa.Text),
+        sa.Column("response", sa.Text),
     )
 
 
