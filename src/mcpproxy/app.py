@@ -7,7 +7,7 @@ import contextlib
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from mcpproxy.access.tokens import Token, Tokens
 from mcpproxy.activity.journal import Journal
 from mcpproxy.activity.retention import Retention
 from mcpproxy.agent.face import AgentFace
-from mcpproxy.asgi import Headers, Reply, respond
+from mcpproxy.asgi import Headers, Work, respond
 from mcpproxy.calls.house import House
 from mcpproxy.calls.pipeline import Pipeline
 from mcpproxy.catalog.catalog import Catalog
@@ -300,7 +300,7 @@ class App:
 
     # The HTTP root.
 
-    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Work | None:
         """The work on a whole POST to `/mcp`, where it can be done without the layers below."""
         return self.agent.http.take(headers, body, local=local)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -138,6 +138,10 @@ class Reply(Protocol):
 
     async def send_event(self, event: bytes, *, last: bool = False) -> None:
         """Send one event of it."""
+
+
+Work = Callable[[Reply], Awaitable[None]]
+"""What it takes to answer one request."""
 
 
 class AsgiReply:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mcpproxy.asgi import Headers, Reply
+from mcpproxy.asgi import Headers, Work
 from mcpproxy.replies import Corked, PlainReply
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STALLED_SECONDS = 30.0
 """How long a client may take nothing of what waits for it."""
 _BODY_SECONDS = 0.1
 """How long the body of a plain request may come behind its head; a slower one is uvicorn's."""
-_LONGEST_HEAD = 64 * 1024
+LONGEST_HEAD = 64 * 1024
 """How much of a head, beyond its first segment, uvicorn's parser may keep."""
 _MOST_BYTES = 256 * 1024
 _MOST_HEAD_BYTES = 8192
@@ -48,7 +48,7 @@ _FAILED = (
 )
 _HEAD_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
-Take = Callable[..., Callable[[Reply], Awaitable[None]] | None]
+Take = Callable[..., Work | None]
 
 
 class Front(Protocol):
@@ -57,7 +57,7 @@ class Front(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
 
-    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Work | None:
         """The work on a whole POST to `/mcp`, or None where it has to come by ASGI."""
 
 
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         if new and not self._headed:
             self._await_headers()
         self._head_bytes = self._head_bytes + len(data) if in_head and not self._headed else 0
-        if self._head_bytes > _LONGEST_HEAD and not self.transport.is_closing():
+        if self._head_bytes > LONGEST_HEAD and not self.transport.is_closing():
             if self._is_answered():
                 self.wire.write(_HEAD_TOO_LONG)
             self.transport.close()
@@ -189,7 +189,7 @@ class Connection(HttpToolsProtocol):
             self._waiting.cancel()
             self._waiting = None
 
-    async def _run(self, work: Callable[[Reply], Awaitable[None]], reply: PlainReply) -> None:
+    async def _run(self, work: Work, reply: PlainReply) -> None:
         try:
             await work(reply)
         except Exception:

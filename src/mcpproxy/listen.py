@@ -8,14 +8,14 @@ import errno
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import uvicorn
 
-from mcpproxy.asgi import Headers, Reply, is_local, respond
+from mcpproxy.asgi import Headers, Work, is_local, respond
 from mcpproxy.config.models import Config, is_loopback
 from mcpproxy.http1 import Connection, Front
 
@@ -95,7 +95,7 @@ class HostCheck:
         else:
             await self._app(scope, receive, send)
 
-    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Work | None:
         """The work on a whole POST to `/mcp`, where it is addressed to us and can be done at once."""
         if not local and not (self._for_us(headers) and self._may_ask(headers, "/mcp")):
             return None

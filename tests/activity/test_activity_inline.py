@@ -159,3 +159,21 @@ async def test_under_load_the_index_waits_for_a_gap_until_it_is_far_behind(
             journal._writer._busy_at = time.monotonic() - idle
             journal._writer._keep_house()
         assert (journal._writer._state.undigested == 0) == digested
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_large_payloads_are_looked_after_before_there_are_many_records(
+    running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_SECONDS", 3600.0)  # so that the thread sleeps
+    monkeypatch.setattr(ledger, "_MOST_WAL_PAGES", 25)
+    monkeypatch.setattr(ledger, "_HEAVY_WAL_BYTES", 100_000)
+    async with running() as journal:
+        before = Path(storage.location).stat().st_size
+        for _ in range(10):
+            await journal.write(call(reason="because " * 5000))
+        with journal._writer._turn:
+            journal._writer._busy_at = time.monotonic() + 60
+            journal._writer._keep_house()
+        assert Path(storage.location).stat().st_size > before + 100_000

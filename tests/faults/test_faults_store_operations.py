@@ -86,6 +86,7 @@ def test_the_fixed_limits_are_those_of_the_code() -> None:
     turns = AllTurns.fresh()
     fixed = {
         "headers of a request": f"{http1.HEADER_SECONDS:g} s",
+        "the head of a request, past its first packet": f"{http1.LONGEST_HEAD // KIBIBYTE} KiB",
         "body of a request": f"{asgi.BODY_SECONDS:g} s",
         "a client that takes nothing of its answer": f"{http1.STALLED_SECONDS:g} s",
         "a session without a request": f"{sessions.IDLE_SECONDS / 60:g} min",

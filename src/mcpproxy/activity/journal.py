@@ -69,6 +69,7 @@ class Journal:
         self._dead: RecordFailed | None = None
         self._tried_at = 0.0
         self._alone = True
+        """Whether the last turn of the event loop had only one record: then the next is not likely to have company."""
 
     async def start(self) -> None:
         """Begin this process's chain; what earlier ones left open goes on record as interrupted."""

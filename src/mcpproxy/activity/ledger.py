@@ -262,7 +262,7 @@ class Ledger:
             self._inode_beside = _inode(f"{self._storage.location}-wal")
 
     def is_heavy(self) -> bool:
-        """Whether much has gathered beside SQLite's file. The file beside keeps its size when it is used anew."""
+        """Whether so much has gathered beside SQLite's file that it is time to look after it, records or not."""
         if not self._sqlite or self._connection is None:
             return False
         try:

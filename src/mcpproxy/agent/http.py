@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from mcpproxy.asgi import (
     BodyTooSlow,
     Gone,
     Headers,
-    Reply,
+    Work,
     is_local,
     read_body,
     replay,
@@ -141,7 +141,7 @@ class HttpFace:
             return
         await self._in_session(arrived.session, self._serve(arrived, scope, receive, send))
 
-    def take(self, headers: Headers, body: bytes, *, local: bool) -> Callable[[Reply], Awaitable[None]] | None:
+    def take(self, headers: Headers, body: bytes, *, local: bool) -> Work | None:
         """The work on a whole request that the lane takes; None where it has to go the long way, for good or ill."""
         if len(body) > self._settings().max_request_bytes:
             return None
