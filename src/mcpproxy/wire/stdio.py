@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import IO
 
 from mcpproxy.wire import envelope
 from mcpproxy.wire.channel import Channel, Pending
@@ -28,6 +30,7 @@ _SAFE = (
 ).split()
 _PROXIES = "HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy".split()
 _MOST_GATHERED = 64 * 1024
+_PIPE_BYTES = 256 * 1024
 _CLOSE_SECONDS = 0.0003
 _LOCALE = re.compile(r"LC_[A-Z]+\Z")
 
@@ -243,9 +246,18 @@ class StdioChannel(Channel):
 
 def _start(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    process = subprocess.Popen(
         command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, env=dict(env), cwd=cwd, start_new_session=True
     )
+    _widen(process.stdout)
+    return process
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Let a child put down a large answer, or several, without waiting for us after every 64 KiB of it."""
+    if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):  # Linux
+        with contextlib.suppress(OSError):  # a user's pipes may be wide only up to a sum
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _how_it_ended(code: int) -> str:
