@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpproxy.calls import result
 from mcpproxy.calls.cache import TextCache
 from mcpproxy.calls.spans import members, replaced, without
 from mcpproxy.policy.verdict import Refusal
+from mcpproxy.wire import envelope
+from mcpproxy.wire.errors import InvalidAnswer
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -72,6 +74,47 @@ def test_a_result_with_half_an_emoji_is_read_all_the_same() -> None:
 
 @pytest.mark.parametrize("raw", [b"7", b"[]", b'"x"', b"", b"{", b'{"isError":"yes"}', b'{"a":1}x'])
 def test_what_is_no_result_is_said_to_be_none(raw: bytes) -> None:
+    with pytest.raises(result.NotAResult):
+        result.view(raw)
+
+
+def judged(message: bytes) -> tuple[Any, ...] | str:
+    """What comes of an upstream's message: the parts of its result, or nothing that is handed on."""
+    try:
+        (read,) = envelope.decode(message)
+        shown = result.view(read.result)
+    except (InvalidAnswer, result.NotAResult):
+        return "refused"
+    assert read.result in message
+    return read.id, shown.is_error, shown.result_type, bytes(shown.structured_content), bytes(shown.content)
+
+
+ANSWERS = [b'{"jsonrpc":"2.0","id":7,"result":%s}', b'{"result":%s,"jsonrpc":"2.0","id":7}']
+WORDS = (
+    b'{ } [ ] , : " \\ \\ud800 "content" "structuredContent" "isError" "resultType" "x" 1 -2e9 true null NaN'.split()
+)
+wild = st.lists(st.sampled_from([*WORDS, b"\xff", "ö".encode(), b" ", b"\n"]), max_size=24).map(b"".join)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@given(wild | objects.map(lambda value: json.dumps(value, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")))
+@example(b'"structuredContent":{"n":NaN}')
+@example(b'"structuredContent":[Infinity]')
+@example(b'"a":1},"id":8,"x":{')
+@example(b'"structuredContent":{"a":"\\ud83d"},"isError":true')
+@example(b'"content":["\xff"]')
+@example(b'"isError":true,"isError":false')
+def test_a_long_answer_is_judged_as_a_short_one(answer: bytes, inside: bytes) -> None:
+    short = judged(answer % (b'{"pad":"",%s}' % inside))
+    long = judged(answer % (b'{"pad":"%s",%s}' % (b"x" * 20_000, inside)))
+    if b'"id":8' not in inside:  # of two ids the last counts, which a long answer is not searched for
+        assert long == short
+    else:
+        assert long == "refused"
+
+
+def test_a_result_that_is_long_and_odd_is_not_looked_through_for_seconds() -> None:
+    raw = b'{"content":[],"pad":"%s","odd":"\\ud800"}' % (b"x" * 9_000_000)
     with pytest.raises(result.NotAResult):
         result.view(raw)
 

@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from mcpproxy.calls.spans import elements, members, replaced, without
 from mcpproxy.policy.verdict import Refusal
+from mcpproxy.wire.envelope import TOLERANT_LIMIT
 
 MAX_BLOCKS = 10_000
 """Content blocks that are looked at. Some servers make one of every row; millions would take seconds."""
@@ -49,6 +50,8 @@ def view(result: bytes) -> ResultView:
 
 def _view_tolerantly(result: bytes) -> ResultView:
     """For what msgspec refuses though others write it, such as half an emoji."""
+    if len(result) > TOLERANT_LIMIT:
+        raise NotAResult("the result is not JSON that can be read")
     try:
         text = result.decode()
         found = members(text)

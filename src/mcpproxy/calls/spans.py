@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 MAX_MEMBERS = 1000
 """No result has more than a handful; a million of them would hold up every other call."""
 
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
 # Only the places of values matter: as floats, integers of any length are read without complaint.
-_decoder = json.JSONDecoder(parse_int=float)
+_decoder = json.JSONDecoder(parse_int=float, parse_constant=_refuse)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 

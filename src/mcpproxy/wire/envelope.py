@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import Raw, Struct
@@ -14,12 +14,14 @@ from mcpproxy.wire.errors import InvalidAnswer
 
 RequestId = int | str
 
-# Past this size the slow parser below would hold the event loop for too long.
-_TOLERANT_LIMIT = 8 * 1024 * 1024
+TOLERANT_LIMIT = 8 * 1024 * 1024
+"""Past this size a slow parser would hold the event loop for too long."""
 # No server of today sends batches at all; a large one of tiny elements would cost fifty times its size.
 _BATCH_LIMIT = 1024 * 1024
 _ENDS = 512
 """How much of either end of a broken message is looked at for its id."""
+_LONG = 4 * 1024
+"""From here on it pays to tell a message by its ends."""
 
 
 class Message(Struct, frozen=True):
@@ -71,6 +73,11 @@ _TAIL = re.compile(rb"((?:\s*,\s*" + _MEMBER + rb")*+)\s*\}\s*\Z")
 _ID = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"([^"\\]{0,128})")')
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
+# What nearly every server sends, those of the Python SDK and those of the TypeScript SDK.
+_ANSWER_HEAD = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d{1,18}),"result":(?=\{)')
+_RESULT_FIRST: Final = b'{"result":'
+_ANSWER_TAIL = re.compile(rb'(?<=\}),"jsonrpc":"2\.0","id":(\d{1,18})\}\Z')
+
 
 def decode(data: bytes) -> list[Message]:
     """Read one message, or the several of a batch, or raise InvalidAnswer."""
@@ -92,6 +99,8 @@ def split(data: bytes) -> list[bytes]:
 def decode_one(data: bytes) -> Message:
     """Read one message that is no batch, or raise InvalidAnswer."""
     try:
+        if len(data) > _LONG and (long := _long_answer(data)) is not None:
+            return long
         found = _decode_envelope(data)
         # Raw skips over strings without looking at them; an agent must never be handed broken UTF-8.
         if not data.isascii():
@@ -101,6 +110,22 @@ def decode_one(data: bytes) -> Message:
     except (msgspec.MsgspecError, RecursionError):
         return _decode_tolerantly(data)
     return Message(_plain_id(found.id), found.method, bytes(found.params), bytes(found.result), bytes(found.error))
+
+
+def _long_answer(data: bytes) -> Message | None:
+    """An answer whose ends are those of an answer: whoever reads the result finds out what is between them.
+
+    Going through a megabyte takes longer than all that we do with it, and once is enough.
+    """
+    if (head := _ANSWER_HEAD.match(data)) is not None and data.endswith(b"}}"):
+        request_id, result = int(head[1]), data[head.end() : -1]
+    elif data.startswith(_RESULT_FIRST) and (tail := _ANSWER_TAIL.search(data, len(data) - _ENDS)) is not None:
+        request_id, result = int(tail[1]), data[len(_RESULT_FIRST) : tail.start()]
+    else:
+        return None
+    if not result.isascii():
+        result.decode()
+    return Message(id=request_id, result=result)
 
 
 def _plain_id(value: RequestId | float | None) -> RequestId | None:
@@ -135,7 +160,7 @@ def elements(data: bytes) -> list[bytes]:
 
 
 def _entries(data: bytes, opening: str, closing: str) -> list[tuple[str | None, bytes]]:
-    if len(data) > _TOLERANT_LIMIT:
+    if len(data) > TOLERANT_LIMIT:
         raise InvalidAnswer("the message is not JSON that can be read")
     try:
         return [(key, value.encode()) for key, value in _walk(data.decode(), opening, closing)]
@@ -202,7 +227,7 @@ def salvage_id(head: bytes, tail: bytes) -> RequestId | None:
 def salvage_whole(data: bytes) -> RequestId | None:
     """The same for a broken message that is there in full: its end counts only where its brackets add up."""
     found = salvage_id(data[:_ENDS], b"")
-    if found is not None or len(data) > _TOLERANT_LIMIT:
+    if found is not None or len(data) > TOLERANT_LIMIT:
         return found
     bare = _STRING.sub(b"", data)
     whole = bare.count(b"{") == bare.count(b"}") and bare.count(b"[") == bare.count(b"]")

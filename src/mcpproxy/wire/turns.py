@@ -16,11 +16,19 @@ _SOME_LINES = re.compile(rb"(?:[^\r\n]*+[\r\n]){1,64}+|.+", re.DOTALL)
 
 def pieces(chunk: bytes) -> Sequence[bytes]:
     """A chunk in one piece, or in several where it holds many lines."""
-    if chunk.find(b"\n") in (-1, len(chunk) - 1) and b"\r" not in chunk:
-        return (chunk,)  # one line, or a part of one: a search is much quicker than counting
-    if chunk.count(b"\n") <= _LINES_AT_ONCE and chunk.count(b"\r") <= _LINES_AT_ONCE:
+    if _has_few(chunk, b"\n") and _has_few(chunk, b"\r"):
         return (chunk,)
     return _SOME_LINES.findall(chunk)
+
+
+def _has_few(chunk: bytes, end: bytes) -> bool:
+    """Whether no more than so many lines end in it: looking for each is much quicker than counting all bytes."""
+    place = -1
+    for _ in range(_LINES_AT_ONCE + 1):
+        place = chunk.find(end, place + 1)
+        if place < 0:
+            return True
+    return False
 
 
 class Output(asyncio.Protocol):
