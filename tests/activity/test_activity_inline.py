@@ -1,6 +1,8 @@
 """Where a record is committed: in the event loop while that is quick, in the writer's thread otherwise."""
 
 import asyncio
+import errno
+import os
 import sqlite3
 import threading
 import time
@@ -130,7 +132,8 @@ async def test_a_commit_in_the_loop_that_fails_is_said_and_the_chain_goes_on(
 async def test_what_gathers_beside_the_database_is_moved_into_it(
     running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "_MOST_WAL_PAGES", 25)
+    monkeypatch.setattr(writer, "MUCH_BESIDE", 100_000)
+    monkeypatch.setattr(writer, "RELIEF_SECONDS", 0.0)
     beside = Path(f"{storage.location}-wal")
     async with running() as journal:
         for _ in range(12):
@@ -166,14 +169,63 @@ async def test_under_load_the_index_waits_for_a_gap_until_it_is_far_behind(
 async def test_large_payloads_are_looked_after_before_there_are_many_records(
     running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "QUIET_SECONDS", 3600.0)  # so that the thread sleeps
-    monkeypatch.setattr(ledger, "_MOST_WAL_PAGES", 25)
-    monkeypatch.setattr(ledger, "_HEAVY_WAL_BYTES", 100_000)
+    monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(writer, "MUCH_BESIDE", 100_000)
     async with running() as journal:
         before = Path(storage.location).stat().st_size
+        monkeypatch.setattr(journal._writer, "_keep_house", lambda: None)
         for _ in range(10):
             await journal.write(call(reason="because " * 5000))
-        with journal._writer._turn:
-            journal._writer._busy_at = time.monotonic() + 60
-            journal._writer._keep_house()
-        assert Path(storage.location).stat().st_size > before + 100_000
+        await until(lambda: Path(storage.location).stat().st_size > before + 100_000)
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_records_go_on_while_the_disk_takes_what_has_gathered(
+    running: Running, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(writer, "MUCH_BESIDE", 1)
+    begun, synced, held = threading.Event(), threading.Event(), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        held(descriptor)
+        if not begun.is_set() and threading.current_thread().name == "activity-writer":
+            begun.set()
+            assert synced.wait(30)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    async with running() as journal:
+        await journal.write(call())
+        await asyncio.to_thread(begun.wait, 30)
+        try:
+            async with asyncio.timeout(10):
+                await journal.write(call())
+        finally:
+            synced.set()
+        assert journal.stats().written == 2
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_where_the_disk_does_not_take_it_records_stay_safe_beside(
+    running: Running,
+    call: Make,
+    storage: Storage,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(writer, "MUCH_BESIDE", 1)
+
+    def fsync(descriptor: int) -> None:
+        if threading.current_thread().name == "activity-writer":
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    async with running() as journal:
+        await journal.write(call())
+        await until(lambda: "grows" in caplog.text)
+        await journal.write(call())
+    assert verify(storage, public_key_in(data_dir)).records == 2

@@ -6,6 +6,7 @@ own cursor here, on a connection of the engine's pool.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
@@ -37,10 +38,6 @@ COLUMNS: Final = tuple(column.name for column in activity.columns if column.name
 
 # 21 values each, and PostgreSQL takes 65,535 of them.
 MOST_ROWS_PER_STATEMENT: Final = 64
-# A checkpoint syncs the disk: at 32 MB it is seldom, and pages written often in between go out once.
-_MOST_WAL_PAGES: Final = 8000
-# Payloads can make it much before there are many records. Past 64 MB the file is cut when it is used anew.
-_HEAVY_WAL_BYTES: Final = 96 * 1024 * 1024
 # Any number, as long as every replica takes the same one.
 _ORDER_LOCK: Final = 0x6D63_7071
 _INDEXED: Final = tuple(column.name for column in activity_index.columns)
@@ -167,6 +164,7 @@ class Ledger:
         self._connection: Any = None
         self._durability: Durability | None = None
         self._inode = self._inode_beside = 0
+        self._synced = (0, 0)
         self._patience = self._full_patience = 0
         """For how many milliseconds another process's transaction is waited for, now and where there is time."""
 
@@ -186,7 +184,7 @@ class Ledger:
             self._durability = None
             if self._sqlite:
                 self._patience = self._full_patience = self.execute("PRAGMA busy_timeout").fetchone()[0]
-                # A commit may be made in the event loop, which must not wait for the disk: `commit_and_relieve` does.
+                # A commit may be made in the event loop, which must not wait for the disk: `relieve` does.
                 self._connection.execute("PRAGMA wal_autocheckpoint=0")
                 self._inode, self._inode_beside = _inode(self._storage.location), 0
             else:
@@ -261,14 +259,31 @@ class Ledger:
         if not self._inode_beside:
             self._inode_beside = _inode(f"{self._storage.location}-wal")
 
-    def is_heavy(self) -> bool:
-        """Whether so much has gathered beside SQLite's file that it is time to look after it, records or not."""
+    def gathered(self) -> int:
+        """How many bytes have gathered beside SQLite's file since they were last moved into it."""
         if not self._sqlite or self._connection is None:
-            return False
+            return 0
         try:
-            return os.stat(f"{self._storage.location}-wal").st_size > _HEAVY_WAL_BYTES  # noqa: PTH116
+            return os.stat(f"{self._storage.location}-wal").st_size  # noqa: PTH116
         except FileNotFoundError:
-            return False
+            return 0
+
+    def relieve(self) -> None:
+        """Move what has gathered there into SQLite's file, on a connection of its own: others may write meanwhile.
+
+        Once all of it is moved, the next commit begins the file beside it anew.
+        """
+        pooled = self._storage.engine.raw_connection()
+        with contextlib.closing(pooled):
+            pooled.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+        # SQLite syncs its file only where all is moved, and then with those waiting who are to write the next.
+        os.fsync(self._synced_file())
+
+    def _synced_file(self) -> int:
+        """SQLite's file, opened once more and for good: to close it would let go of SQLite's own locks on it."""
+        if self._synced[0] != self._inode:
+            self._synced = self._inode, os.open(self._storage.location, os.O_RDWR)
+        return self._synced[1]
 
     def _wait_for_others(self, milliseconds: int) -> None:
         if milliseconds != self._patience:
@@ -287,17 +302,6 @@ class Ledger:
     def commit(self) -> None:
         """Make it last."""
         self._connection.commit()
-
-    def commit_and_relieve(self) -> None:
-        """The same, and where much has gathered beside SQLite's file, move it there, which waits for the disk."""
-        if not self._sqlite:
-            self._connection.commit()
-            return
-        self._connection.execute(f"PRAGMA wal_autocheckpoint={_MOST_WAL_PAGES}")
-        try:
-            self._connection.commit()
-        finally:
-            self._connection.execute("PRAGMA wal_autocheckpoint=0")
 
     def rollback(self) -> bool:
         """Undo what was not committed; False where the connection is not fit for more."""

@@ -39,7 +39,10 @@ DIGEST_ROWS: Final = 1024
 MOST_UNSIGNED: Final = 1000
 UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
-RELIEF_SECONDS: Final = 1.0
+RELIEF_SECONDS: Final = 0.25
+RELIEF_ROUNDS: Final = 5
+MUCH_BESIDE: Final = 64 * 1024 * 1024
+"""When so much has gathered beside SQLite's file it is moved into it; pages written often in between go out once."""
 GAP_SECONDS: Final = 0.01
 SLOW_SECONDS: Final = 0.02
 """A commit that took longer shows a busy disk: for a while the event loop leaves commits to the thread."""
@@ -125,6 +128,7 @@ class Writer:
                     self.lease.release()
                     return
                 self._keep_house()
+            self._relieve()
 
     def serve_now(self, batch: list[Job]) -> bool:
         """Commit records in the event loop, unless the thread has the turn or something may have to be waited for.
@@ -243,11 +247,11 @@ class Writer:
         kept = prepare(record, self.name, 0, self._settings().max_payload_bytes, self._mask)
         return record.id, self.name, encode(kept.record).decode()
 
-    def _in_transaction(self, act: Callable[[], None], commit: Callable[[], None] | None = None) -> None:
+    def _in_transaction(self, act: Callable[[], None]) -> None:
         """Do it and commit; after an error everything, the chain included, is as it was."""
         try:
             self._begin()
-            self._commit(act, commit)
+            self._commit(act)
         except Exception as error:
             explained = self._storage.explain(error)
             if isinstance(explained, StorageReadOnly):
@@ -275,12 +279,12 @@ class Writer:
             self.ledger.drop()
             raise
 
-    def _commit(self, act: Callable[[], None], commit: Callable[[], None] | None = None) -> None:
+    def _commit(self, act: Callable[[], None]) -> None:
         before, committing = self._state, False
         try:
             act()
             committing = True
-            (commit or self.ledger.commit)()
+            self.ledger.commit()
         except BaseException:
             # After a failed commit only a new connection can tell whether it took place.
             if committing or not self.ledger.rollback():
@@ -345,19 +349,33 @@ class Writer:
         quiet = idle >= QUIET_SECONDS
         gap = undigested >= MANY_UNDIGESTED and idle >= GAP_SECONDS
         due = gap or undigested >= MOST_UNDIGESTED or (quiet and self._is_untidy())
-        if moment < self._retry_at or not (due or self._is_heavy(moment)):
+        if moment < self._retry_at or not due:
             return
         try:
-            self._in_transaction(lambda: self._digest_and_sign(quiet=quiet), self.ledger.commit_and_relieve)
+            self._in_transaction(lambda: self._digest_and_sign(quiet=quiet))
         except Exception as error:  # what must not fail on this is served by _serve; here it is only put off
             log.warning("the activity log cannot be kept in order: %s", error)
             self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _is_heavy(self, moment: float) -> bool:
-        if moment < self._relieved_at + RELIEF_SECONDS or not self.ledger.is_heavy():
-            return False
-        self._relieved_at = moment
-        return True
+    def _relieve(self) -> None:
+        """Move what has gathered beside the database into it, which waits for the disk: records go on meanwhile.
+
+        Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
+        file could not be begun anew, holds records up.
+        """
+        if self.ledger.gathered() < MUCH_BESIDE or time.monotonic() < self._relieved_at + RELIEF_SECONDS:
+            return
+        try:
+            for _ in range(RELIEF_ROUNDS):
+                began = time.monotonic()
+                self.ledger.relieve()
+                if time.monotonic() - began < GAP_SECONDS:
+                    break
+            with self._turn:
+                self.ledger.relieve()
+        except Exception as error:  # it stays where it is safe as well
+            log.warning("the file beside the database grows: %s", self._storage.explain(error))
+        self._relieved_at = time.monotonic()
 
     def _digest_and_sign(self, *, quiet: bool) -> None:
         done = self.ledger.digest(DIGEST_ROWS)

@@ -169,7 +169,8 @@ def _open_sqlite(path: Path, durability: Durability, read_only: bool) -> Storage
                 alive.add(id(connection))
             # A checkpoint syncs the disk: at 32 MB it is seldom, and pages written often in between go out once.
             connection.execute("PRAGMA wal_autocheckpoint=8000")
-            connection.execute("PRAGMA journal_size_limit=67108864")
+            # Cut when it is begun anew, its length tells how much has gathered there.
+            connection.execute("PRAGMA journal_size_limit=0")
         connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA cache_size=-16000")
