@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from mcpproxy.deadline import Deadline
+from mcpproxy.wire.envelope import one_line
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -136,8 +137,8 @@ class Reply(Protocol):
     async def begin_stream(self, headers: Headed) -> None:
         """Begin a stream."""
 
-    async def send_event(self, event: bytes, *, last: bool = False) -> None:
-        """Send one event of it."""
+    async def send_event(self, message: bytes, *, last: bool = False) -> None:
+        """Send one message in it."""
 
 
 Work = Callable[[Reply], Awaitable[None]]
@@ -182,9 +183,14 @@ class AsgiReply:
         """Begin a stream."""
         await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, *headers]})
 
-    async def send_event(self, event: bytes, *, last: bool = False) -> None:
-        """Send one event of it."""
-        await self._send({"type": "http.response.body", "body": event, "more_body": not last})
+    async def send_event(self, message: bytes, *, last: bool = False) -> None:
+        """Send one message in it."""
+        await self._send({"type": "http.response.body", "body": event_of(message), "more_body": not last})
+
+
+def event_of(message: bytes) -> bytes:
+    """A message as an event of a stream."""
+    return b"event: message\r\ndata: %s\r\n\r\n" % one_line(message)
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mcpproxy.asgi import JSON_TYPE, STREAM_HEADERS, Headed
+from mcpproxy.asgi import JSON_TYPE, STREAM_HEADERS, Headed, event_of
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.flow_control import FlowControl
@@ -50,8 +50,9 @@ class PlainReply:
         await self._write(_head_of(*STREAM_HEADERS, *headers, (b"transfer-encoding", b"chunked")))
         self.begun = True
 
-    async def send_event(self, event: bytes, *, last: bool = False) -> None:
-        """Send one event of it."""
+    async def send_event(self, message: bytes, *, last: bool = False) -> None:
+        """Send one message in it."""
+        event = event_of(message)
         await self._write(b"%x\r\n%b\r\n%b" % (len(event), event, b"0\r\n\r\n" if last else b""))
         self.ended = last
 

@@ -57,9 +57,10 @@ class AgentFace:
             placeholders=self._placeholders,
             incoming=lambda ctx: _incoming(ctx.request),
         )
+        self._lane = Lane(self.dispatch)
         self.http = HttpFace(
             server=self._server,
-            lane=Lane(self.dispatch),
+            lane=self._lane,
             placeholders=self._placeholders,
             gate=gate,
             settings=settings,
@@ -95,7 +96,8 @@ class AgentFace:
 
     async def serve_stdio(self) -> None:
         """Serve the one agent on stdin and stdout, until it hangs up."""
-        await StdioFace(self._server, self._placeholders, lambda: self._settings().max_request_bytes).serve()
+        limit = lambda: self._settings().max_request_bytes  # noqa: E731
+        await StdioFace(self._server, self._lane, self._placeholders, limit).serve()
 
     def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """What `tools/list` shows this caller."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from pydantic_core import from_json
 
+from mcpproxy.activity.record import new_id
 from mcpproxy.agent.peek import VERSION_KEY, client_name
 from mcpproxy.agent.sdk import REQUEST_CANCELLED
 from mcpproxy.agent.sessions import Session
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 MODERN = b"2026-07-28"
 HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
-_MAX_ENVELOPES = 1000
+MAX_ENVELOPES = 1000
 _MAX_ENVELOPE_BYTES = 8192
 _ROUTING = frozenset(
     (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
@@ -106,6 +108,17 @@ class Lane:
             caller = msgspec.structs.replace(caller, client_name=self._accepted[found])
         return Taken(request, caller, arrived.request_id, session, None if token is UNSET else token)
 
+    def read_line(self, line: bytes, accepted: Mapping[Envelope, Caller]) -> Taken | None:
+        """The same for a line of a connection that has one client, with the envelopes that the SDK took there."""
+        request = _read(line)
+        if request is None:
+            return None
+        token = _token(request.params.meta)
+        caller = accepted.get(_parts(request.params.meta))
+        if token is None or caller is None:
+            return None
+        return Taken(request, caller, new_id(), None, None if token is UNSET else token)
+
     async def run(self, taken: Taken, reply: Reply) -> None:
         """Make the call and answer it."""
         request, session = taken.request, taken.session
@@ -159,7 +172,7 @@ class Lane:
         found = _modern_envelope(headers, request, meta)
         if found is None or meta is UNSET:
             return
-        while len(self._accepted) >= _MAX_ENVELOPES:
+        while len(self._accepted) >= MAX_ENVELOPES:
             self._accepted.popitem(last=False)
         self._accepted[found] = client_name(meta)
 
@@ -212,8 +225,27 @@ def _modern_envelope(headers: Headers, request: _Request, meta: dict[str, Raw] |
         or bytes(meta.get(VERSION_KEY, b"")) != b'"2026-07-28"'
     ):
         return None
-    parts = tuple(sorted((key, bytes(value)) for key, value in meta.items() if key != "progressToken"))
-    return parts if sum(len(value) for _, value in parts) <= _MAX_ENVELOPE_BYTES else None
+    parts = _parts(meta)
+    return parts if _is_small(parts) else None
+
+
+def envelope_of(line: bytes) -> tuple[int | str, Envelope] | None:
+    """The id and the envelope of a line that the lane would take, had the SDK taken one with this envelope before."""
+    request = _read(line)
+    if request is None:
+        return None
+    parts = _parts(request.params.meta)
+    return (request.id, parts) if _is_small(parts) else None
+
+
+def _parts(meta: dict[str, Raw] | UnsetType) -> Envelope:
+    if meta is UNSET:
+        return ()
+    return tuple(sorted((key, bytes(value)) for key, value in meta.items() if key != "progressToken"))
+
+
+def _is_small(parts: Envelope) -> bool:
+    return sum(len(value) for _, value in parts) <= _MAX_ENVELOPE_BYTES
 
 
 class _Exchange:
@@ -244,7 +276,7 @@ class _Exchange:
     async def _stream(self, reports: Reports) -> None:
         await self._reply.begin_stream(self._headers)
         while (report := await reports.get()) is not None:
-            await self._reply.send_event(_event(report))
+            await self._reply.send_event(report)
 
     async def finish(self, message: bytes) -> None:
         """Send the answer, behind whatever progress is still under way."""
@@ -253,13 +285,9 @@ class _Exchange:
             return
         self._reports.end()
         await self._streaming
-        await self._reply.send_event(_event(message), last=True)
+        await self._reply.send_event(message, last=True)
 
     def close(self) -> None:
         """However it ended, nothing more is sent."""
         if self._streaming is not None:
             self._streaming.cancel()
-
-
-def _event(message: bytes) -> bytes:
-    return b"event: message\r\ndata: %s\r\n\r\n" % envelope.one_line(message)

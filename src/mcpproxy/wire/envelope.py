@@ -280,7 +280,7 @@ def answer(request_id: RequestId, result: bytes) -> bytes:
 
 def failure(request_id: RequestId | None, code: int, message: str) -> bytes:
     """An error answer."""
-    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (encode(request_id), encode(ErrorBody(code, message)))
+    return b'{"jsonrpc":"2.0","id":%s,"error":%s}' % (encode(request_id), encode({"code": code, "message": message}))
 
 
 def with_meta(params: bytes, meta: bytes) -> bytes:
