@@ -156,6 +156,34 @@ async def test_the_hourly_run_outlives_a_failure(
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("kept", "left"), [(50, 50), (99, 100)], ids=["well beyond", "hardly beyond"])
+async def test_a_log_well_beyond_its_bounds_does_not_wait_for_the_hour(
+    running: Running,
+    storage: Storage,
+    data_dir: Path,
+    call: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: int,
+    left: int,
+) -> None:
+    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 0.02)
+    async with running() as journal:
+        retention = Retention(storage, journal, lambda: Activity(max_records=kept))
+        task = asyncio.create_task(retention.run())
+        await asyncio.sleep(0.1)  # the first hour has begun
+        await journal.write(*(call() for _ in range(100)))
+        await digest(journal)
+        async with asyncio.timeout(20):
+            while counted(storage)[0] != left:
+                await asyncio.sleep(0.02)
+            if left == 100:
+                await retention.trim()
+        assert counted(storage)[0] == left
+        task.cancel()
+    assert verify(storage, public_key_in(data_dir)).ok
+
+
+@pytest.mark.anyio
 async def test_the_newest_record_stays_so_that_numbers_never_start_again(
     running: Running, storage: Storage, call: Make
 ) -> None:

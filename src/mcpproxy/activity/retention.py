@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from math import ceil
 from typing import Any, Final
@@ -24,8 +25,11 @@ from mcpproxy.storage.errors import StorageError
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS: Final = 3600.0
+LOOK_SECONDS: Final = 10.0
 ROWS_PER_STEP: Final = 200
-PAUSE_SECONDS: Final = 0.02
+PAUSE_SECONDS: Final = 0.01
+# How far beyond its bounds the log may be until the next hour is full.
+_SLACK: Final = 0.02
 # Free pages that a busy log takes up again soon are not worth giving back.
 _SPARE_PAGES: Final = 1000
 _PAGES_PER_STEP: Final = 500
@@ -47,38 +51,58 @@ class Retention:
         self._settings = settings
 
     async def run(self) -> None:
-        """Prune now and every hour, until cancelled."""
+        """Prune now and every hour, and sooner where records come fast; until cancelled."""
         while True:
-            try:
-                removed = await self.prune()
-                if removed:
-                    log.info("retention removed the %d oldest records", removed)
-            except (StorageError, RecordFailed) as error:
-                log.warning("retention is put off: %s", error)
-            await asyncio.sleep(EVERY_SECONDS)
+            await self._try(self.prune, logging.INFO)
+            due = time.monotonic() + EVERY_SECONDS
+            before = last = self._journal.stats().written
+            while (left := due - time.monotonic()) > 0:
+                await asyncio.sleep(min(LOOK_SECONDS, left))
+                written = self._journal.stats().written
+                if written != before:  # once more after the last, which may not have been counted yet
+                    await self._try(self.trim, logging.DEBUG)
+                before, last = last, written
+
+    async def _try(self, remove: Callable[[], Awaitable[int]], level: int) -> None:
+        try:
+            removed = await remove()
+            if removed:
+                log.log(level, "retention removed the %d oldest records", removed)
+        except (StorageError, RecordFailed) as error:
+            log.warning("retention is put off: %s", error)
 
     async def prune(self) -> int:
         """Remove what the settings no longer keep; tells how many records that were."""
         await self._journal.run(Writer.bury_the_dead)
-        removed, excess = 0, await asyncio.to_thread(self._excess)
-        while step := await asyncio.to_thread(self._next_step, excess - removed):
-            await self._journal.run(step_remover(step.upto))
-            removed += step.rows
-            await asyncio.sleep(PAUSE_SECONDS)
+        excess, _ = await asyncio.to_thread(self._excess)
+        removed = await self._remove(excess)
         if removed:
             await self._journal.run(_forget_empty_counts)
             await self._give_back_pages()
         return removed
 
-    def _excess(self) -> int:
-        """How many records are too many, by number or by size."""
+    async def trim(self) -> int:
+        """The same where the log is well beyond its bounds; the room that is left goes to the records that come."""
+        excess, total = await asyncio.to_thread(self._excess)
+        return await self._remove(excess) if excess > total * _SLACK else 0
+
+    async def _remove(self, excess: int) -> int:
+        removed = 0
+        while step := await asyncio.to_thread(self._next_step, excess - removed):
+            await self._journal.run(step_remover(step.upto))
+            removed += step.rows
+            await asyncio.sleep(PAUSE_SECONDS)
+        return removed
+
+    def _excess(self) -> tuple[int, int]:
+        """How many records are too many, by number or by size, and how many there are."""
         settings = self._settings()
         with self._storage.read() as connection:
             total = _total(connection)
             most_bytes = settings.max_size_mb * 1_048_576
             size = _live_bytes(connection, most_bytes)
         share = 1 - most_bytes / size if size > most_bytes else 0.0
-        return max(total - settings.max_records, ceil(total * share))
+        return max(total - settings.max_records, ceil(total * share)), total
 
     def _next_step(self, excess: int) -> _Step | None:
         """The next few of the oldest records that are too many or too old."""
