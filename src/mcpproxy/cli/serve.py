@@ -91,10 +91,14 @@ def _run(loaded: Loaded, home: Path, masker: Masker, *, demo: bool) -> None:
     # What is imported is never garbage. Looking through it costs a tenth of the start, and later, in every full
     # collection, a pause for all calls.
     gc.disable()
+    from mcpproxy.storage import first
+
+    making = first.begin(loaded.config.storage, home)
     import uvloop
 
     from mcpproxy.app import App, demo_server
 
+    first.finish(making)
     gc.freeze()
     gc.enable()
     # A call makes some hundred objects and no cycles: with the usual 700 every few calls were a search for nothing.
