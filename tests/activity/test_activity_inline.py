@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from tests.support.children import until
 
 from mcpproxy.activity import ledger, writer
 from mcpproxy.activity.chain import public_key_in
+from mcpproxy.activity.filters import Filter
 from mcpproxy.activity.journal import Journal, RecordFailed
+from mcpproxy.activity.query import list_records
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.verify import verify
 from mcpproxy.config.models import Activity
@@ -204,6 +207,58 @@ async def test_records_go_on_while_the_disk_takes_what_has_gathered(
         finally:
             synced.set()
         assert journal.stats().written == 2
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_readers_that_follow_each_other_do_not_keep_the_file_beside_growing(
+    running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(writer, "RELIEF_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "MUCH_BESIDE", 200_000)
+    beside, stopping = Path(f"{storage.location}-wal"), threading.Event()
+
+    def read() -> None:
+        while not stopping.is_set():
+            with storage.read() as connection:
+                list_records(storage, Filter())
+                connection.execute(text("SELECT COUNT(*) FROM activity")).scalar_one()
+                time.sleep(0.005)
+
+    async with running() as journal:
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        try:
+            for _ in range(30):
+                await asyncio.gather(*(journal.write(call(reason="because " * 60)) for _ in range(50)))
+                await asyncio.sleep(0.01)
+            await until(lambda: beside.stat().st_size < 1_000_000)
+        finally:
+            stopping.set()
+            for reader in readers:
+                reader.join()
+
+
+@SQLITE
+@pytest.mark.anyio
+async def test_a_directory_that_cannot_be_looked_into_does_not_end_the_writer(
+    running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.stat
+
+    def stat(path: Any, **more: Any) -> Any:
+        if str(path).endswith("-wal"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, **more)
+
+    async with running() as journal:
+        await journal.write(call())
+        monkeypatch.setattr(os, "stat", stat)
+        assert journal._writer.ledger.gathered() == 0
+        monkeypatch.setattr(os, "stat", real)
+        await journal.write(call())
 
 
 @SQLITE

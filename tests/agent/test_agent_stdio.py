@@ -31,9 +31,9 @@ SLOW = '{"name":"echo:slow","args":{"steps":100,"pause":0.1}}'
 READS = '{"name":"echo:reads"}'
 
 
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
+@pytest.fixture(scope="module", params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return "asyncio", {"use_uvloop": request.param}
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,21 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Taken]:
 class Agent:
     """An agent at the other end, which reads its answers as they come."""
 
-    def __init__(self, reader: asyncio.StreamReader, write: Callable[[bytes], None], hang_up: Callable[[], None]):
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        write: Callable[[bytes], None],
+        hang_up: Callable[[], None],
+        stop_reading: Callable[[], None],
+        face: StdioFace,
+        serving: asyncio.Task[None],
+    ) -> None:
         self._reader = reader
         self.write = write
         self.hang_up = hang_up
+        self.stop_reading = stop_reading
+        self.face = face
+        self.serving = serving
         self.era = "legacy"
         self._next = 0
 
@@ -125,7 +136,11 @@ class Unlearned(StdioFace):
 @contextlib.contextmanager
 def ends(kind: str) -> Iterator[tuple[int, int, int, int]]:
     """Two connections: theirs to read, theirs to write, ours to read, ours to write."""
-    if kind == "pipes":
+    if kind == "one socket":  # as inetd hands it over
+        near, far = socket.socketpair()
+        again, other = os.dup(far.fileno()), os.dup(near.fileno())
+        yield far.detach(), again, near.detach(), other
+    elif kind == "pipes":
         in_read, in_write = os.pipe()
         out_read, out_write = os.pipe()
         yield in_read, out_write, out_read, in_write
@@ -148,12 +163,15 @@ async def talking(proxy: Proxy, *, lane: bool = True, kind: str = "pipes") -> As
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reads, "rb", buffering=0)
         )
         out = os.fdopen(writes, "wb", buffering=0)
+        agent_ = Agent(reader, lambda data: _write(out.fileno(), data), out.close, pipe.close, face, serving)
         try:
-            yield Agent(reader, lambda data: _write(out.fileno(), data), out.close)
+            yield agent_
         finally:
+            if kind == "one socket":
+                socket.socket(fileno=os.dup(out.fileno())).shutdown(socket.SHUT_WR)
             out.close()
             async with asyncio.timeout(20):
-                await serving
+                await asyncio.wait({serving})
             pipe.close()
 
 
@@ -187,7 +205,7 @@ async def test_one_corpus_of_calls_gets_the_same_answers_with_and_without_the_la
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["pipes", "sockets"])
+@pytest.mark.parametrize("kind", ["pipes", "sockets", "one socket"])
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_result_reaches_the_agent_byte_for_byte(proxy: Proxy, era: str, kind: str, taken: list[Taken]) -> None:
     async with talking(proxy, kind=kind) as agent:
@@ -207,7 +225,9 @@ async def test_progress_comes_before_the_answer_under_the_agents_own_token(proxy
     async with talking(proxy, lane=lane) as agent:
         await agent.greet(era)
         agent.call("call_tool_read", '{"name":"echo:slow","args":{"steps":3,"pause":0.05}}', token="mine")
-        lines = [json.loads(await agent.line()) for _ in range(4)]
+        lines = [json.loads(await agent.line())]
+        while "method" in lines[-1]:  # of which one may say that there are other tools now
+            lines.append(json.loads(await agent.line()))
         reports = [line["params"] for line in lines if line.get("method") == "notifications/progress"]
         assert [report["progress"] for report in reports] == [1, 2, 3]
         assert {report["progressToken"] for report in reports} == {"mine"}
@@ -258,6 +278,103 @@ async def test_the_end_of_stdin_ends_what_is_under_way(proxy: Proxy, era: str, l
         line = json.loads(await agent.answer())
         assert line["id"] == number and line["error"] == {"code": -32000, "message": "Connection closed"}
         assert await agent.line() == b""
+
+
+@pytest.mark.anyio
+async def test_of_two_calls_with_one_id_none_is_forgotten_at_the_end(proxy: Proxy) -> None:
+    async with talking(proxy) as agent:
+        await agent.greet("legacy")
+        agent.call("call_tool_read", SLOW, request_id=5)
+        agent.call("call_tool_read", SLOW, request_id="5")
+        await asyncio.sleep(0.2)
+        agent.hang_up()
+        assert {json.loads(await agent.answer())["id"] for _ in range(2)} == {5, "5"}
+        assert await agent.line() == b""
+
+
+@pytest.mark.anyio
+async def test_an_agent_that_reads_no_more_is_not_served_any_longer(proxy: Proxy) -> None:
+    async with talking(proxy) as agent:
+        await agent.greet("legacy")
+        agent.stop_reading()
+        async with asyncio.timeout(20):
+            while not agent.serving.done():
+                with contextlib.suppress(OSError):
+                    agent.call("call_tool_read", READS)
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.anyio
+async def test_what_comes_after_the_stop_is_not_done(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    async with running(tmp_path / "home", [echo(heard=heard)]) as proxy, talking(proxy) as agent:
+        await agent.greet("legacy")
+        agent.call("call_tool_read", SLOW)
+        await asyncio.sleep(0.2)
+        agent.serving.cancel()
+        async with asyncio.timeout(20):
+            while not agent.face._in._closed:
+                await asyncio.sleep(0)
+        for _ in range(3):
+            with contextlib.suppress(OSError):
+                agent.call("call_tool_read", READS)
+            await asyncio.sleep(0.05)
+        assert heard.read_text().count("call reads") == 1  # the greeting's
+
+
+@pytest.mark.anyio
+async def test_past_the_bound_calls_are_the_sdks_and_nothing_has_to_wait(
+    proxy: Proxy, taken: list[Taken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "_MOST_UNDER_WAY", 2)
+    async with talking(proxy) as agent:
+        await agent.greet("legacy")
+        numbers = [agent.call("call_tool_read", SLOW) for _ in range(3)]
+        ping = agent.send("ping", "{}")
+        assert json.loads(await agent.answer())["id"] == ping
+        assert [found.request.id for found in taken] == numbers[:2]
+        for number in numbers:
+            agent.tell("notifications/cancelled", f'{{"requestId":{number}}}')
+
+
+@pytest.mark.anyio
+async def test_a_cancellation_that_asks_for_an_answer_is_none(proxy: Proxy) -> None:
+    async with talking(proxy) as agent:
+        await agent.greet("legacy")
+        number = agent.call("call_tool_read", '{"name":"echo:slow","args":{"steps":2,"pause":0.05}}')
+        other = agent.send("notifications/cancelled", f'{{"requestId":{number}}}')
+        assert {json.loads(await agent.answer())["id"] for _ in range(2)} == {number, other}
+
+
+@pytest.mark.anyio
+async def test_an_answer_to_something_else_teaches_nothing(proxy: Proxy, taken: list[Taken]) -> None:
+    async with talking(proxy) as agent:
+        agent.send("ping", "{}", 1)
+        agent.call("call_tool_read", READS, request_id=1)
+        agent.send("ping", "{}", 1)
+        assert [("result" in json.loads(await agent.answer())) for _ in range(3)].count(True) == 2
+        assert "error" in json.loads(await agent.called("call_tool_read", READS))
+        assert not taken
+
+
+@pytest.mark.anyio
+async def test_an_envelope_that_takes_much_room_is_not_remembered(proxy: Proxy) -> None:
+    async with talking(proxy) as agent:
+        await agent.greet("legacy")
+        meta = json.dumps({"k" * 10_000: 1})
+        agent.send("tools/call", f'{{"name":"call_tool_read","arguments":{READS},"_meta":{meta}}}')
+        assert b'"result"' in await agent.answer()
+        assert list(agent.face._accepted) == [()]
+
+
+@pytest.mark.anyio
+async def test_a_flood_of_lines_that_say_nothing_is_answered_line_by_line(proxy: Proxy) -> None:
+    async with talking(proxy) as agent:
+        writing = asyncio.create_task(asyncio.to_thread(agent.write, b"x\n" * 5000))
+        for _ in range(5000):
+            assert b"-32700" in await agent.answer()
+        await writing
+        assert agent.face._errors == 0
 
 
 @pytest.mark.anyio

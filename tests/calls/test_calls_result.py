@@ -113,6 +113,29 @@ def test_a_long_answer_is_judged_as_a_short_one(answer: bytes, inside: bytes) ->
         assert long == "refused"
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"result":null,"error":{"code":5,"message":"%s"},"jsonrpc":"2.0","id":7}',
+        b'{"result":{},"error":{"code":5,"message":"%s"},"jsonrpc":"2.0","id":7}',
+        b'{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":5,"message":"%s","data":{}}}',
+        b'{"jsonrpc":"2.0","id":7,"result":{"content":[],"x":"%s"},"_meta":{}}',
+        b'{"jsonrpc":"2.0","id":007,"result":{"content":[],"x":"%s"}}',
+        b'{"jsonrpc":"2.0","id":7,"result":{"content":[],"x":"%s","_meta":{"a":{}}}}',
+        b'{"result":{"content":[],"x":"%s"},"jsonrpc":"2.0","id":7}',
+    ],
+)
+def test_a_long_message_says_what_a_short_one_says(message: bytes) -> None:
+    def said(filling: bytes) -> Any:
+        try:
+            (read,) = envelope.decode(message % filling)
+        except InvalidAnswer:
+            return "refused"
+        return read.id, read.result.replace(filling, b""), read.error.replace(filling, b"")
+
+    assert said(b"y" * 9000) == said(b"y")
+
+
 def test_a_result_that_is_long_and_odd_is_not_looked_through_for_seconds() -> None:
     raw = b'{"content":[],"pad":"%s","odd":"\\ud800"}' % (b"x" * 9_000_000)
     with pytest.raises(result.NotAResult):

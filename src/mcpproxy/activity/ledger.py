@@ -6,7 +6,6 @@ own cursor here, on a connection of the engine's pool.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sqlite3
@@ -126,7 +125,7 @@ def row_of(kept: Kept, prev_hash: bytes, hash_: bytes) -> tuple[Any, ...]:
 def _inode(path: str) -> int:
     try:
         return os.stat(path).st_ino  # noqa: PTH116 - at every commit, where a Path would triple the cost
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
@@ -165,6 +164,7 @@ class Ledger:
         self._durability: Durability | None = None
         self._inode = self._inode_beside = 0
         self._synced = (0, 0)
+        self._relief: tuple[PoolProxiedConnection | None, int] = (None, 0)
         self._patience = self._full_patience = 0
         """For how many milliseconds another process's transaction is waited for, now and where there is time."""
 
@@ -265,19 +265,31 @@ class Ledger:
             return 0
         try:
             return os.stat(f"{self._storage.location}-wal").st_size  # noqa: PTH116
-        except FileNotFoundError:
+        except OSError:
             return 0
 
-    def relieve(self) -> None:
+    def relieve(self, patience: int = 0) -> None:
         """Move what has gathered there into SQLite's file, on a connection of its own: others may write meanwhile.
 
-        Once all of it is moved, the next commit begins the file beside it anew.
+        Once all of it is moved, the next commit begins the file beside it anew, unless somebody reads in it just then.
+        With patience such readers are waited for, for so many milliseconds, and nobody can write until that is over.
         """
-        pooled = self._storage.engine.raw_connection()
-        with contextlib.closing(pooled):
-            pooled.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
+        connection = self._relief_connection()
+        if patience:
+            connection.execute(f"PRAGMA busy_timeout={patience}")
+        connection.execute(f"PRAGMA wal_checkpoint({'RESTART' if patience else 'PASSIVE'})").fetchone()
         # SQLite syncs its file only where all is moved, and then with those waiting who are to write the next.
         os.fsync(self._synced_file())
+
+    def _relief_connection(self) -> Any:
+        """Kept once it was needed: readers may have taken all others."""
+        kept, inode = self._relief
+        if kept is None or inode != self._inode:
+            if kept is not None:
+                kept.invalidate()
+            kept = self._storage.engine.raw_connection()
+            self._relief = kept, self._inode
+        return kept.driver_connection
 
     def _synced_file(self) -> int:
         """SQLite's file, opened once more and for good: to close it would let go of SQLite's own locks on it."""

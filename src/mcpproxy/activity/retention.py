@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 EVERY_SECONDS: Final = 3600.0
 LOOK_SECONDS: Final = 10.0
 ROWS_PER_STEP: Final = 200
+# Where records come faster than such steps remove them.
+_FAR_BEYOND: Final = 10_000
+_ROWS_PER_LONG_STEP: Final = 1000
 PAUSE_SECONDS: Final = 0.01
 # How far beyond its bounds the log may be until the next hour is full.
 _SLACK: Final = 0.02
@@ -107,13 +110,14 @@ class Retention:
     def _next_step(self, excess: int) -> _Step | None:
         """The next few of the oldest records that are too many or too old."""
         cutoff = to_micros(now() - timedelta(days=self._settings().retention_days))
+        most = ROWS_PER_STEP if excess < _FAR_BEYOND else _ROWS_PER_LONG_STEP
         with self._storage.read() as connection:
             # The last row stays, since new ones are numbered from it.
             newest = select(func.max(activity.c.seq)).scalar_subquery()
             oldest = select(activity.c.seq, activity.c.timestamp).where(
                 activity.c.seq <= digested(connection), activity.c.seq < newest
             )
-            rows = connection.execute(oldest.order_by(activity.c.seq).limit(ROWS_PER_STEP)).all()
+            rows = connection.execute(oldest.order_by(activity.c.seq).limit(most)).all()
         goes = 0
         while goes < len(rows) and (goes < excess or rows[goes].timestamp < cutoff):
             goes += 1

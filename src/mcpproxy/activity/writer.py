@@ -41,6 +41,8 @@ UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
 RELIEF_SECONDS: Final = 0.25
 RELIEF_ROUNDS: Final = 5
+READERS_PATIENCE_MS: Final = 100
+"""Where readers that come one after the other have kept the file from being begun anew for long."""
 MUCH_BESIDE: Final = 64 * 1024 * 1024
 """When so much has gathered beside SQLite's file it is moved into it; pages written often in between go out once."""
 GAP_SECONDS: Final = 0.01
@@ -363,7 +365,8 @@ class Writer:
         Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
         file could not be begun anew, holds records up.
         """
-        if self.ledger.gathered() < MUCH_BESIDE or time.monotonic() < self._relieved_at + RELIEF_SECONDS:
+        gathered = self.ledger.gathered()
+        if gathered < MUCH_BESIDE or time.monotonic() < self._relieved_at + RELIEF_SECONDS:
             return
         try:
             for _ in range(RELIEF_ROUNDS):
@@ -372,7 +375,7 @@ class Writer:
                 if time.monotonic() - began < GAP_SECONDS:
                     break
             with self._turn:
-                self.ledger.relieve()
+                self.ledger.relieve(READERS_PATIENCE_MS if gathered > 2 * MUCH_BESIDE else 0)
         except Exception as error:  # it stays where it is safe as well
             log.warning("the file beside the database grows: %s", self._storage.explain(error))
         self._relieved_at = time.monotonic()

@@ -245,7 +245,7 @@ def _parts(meta: dict[str, Raw] | UnsetType) -> Envelope:
 
 
 def _is_small(parts: Envelope) -> bool:
-    return sum(len(value) for _, value in parts) <= _MAX_ENVELOPE_BYTES
+    return sum(len(key) + len(value) for key, value in parts) <= _MAX_ENVELOPE_BYTES
 
 
 class _Exchange:

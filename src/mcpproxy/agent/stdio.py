@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from mcpproxy.activity.record import new_id
 from mcpproxy.agent.lane import MAX_ENVELOPES, Envelope, Lane, Taken, envelope_of
 from mcpproxy.agent.peek import peek
-from mcpproxy.agent.pipes import LinesIn, LinesOut
+from mcpproxy.agent.pipes import LinesIn, LinesOut, can_wait
 from mcpproxy.asgi import Headed
 from mcpproxy.calls.model import Caller
 from mcpproxy.wire import envelope
@@ -35,9 +35,10 @@ log = logging.getLogger(__name__)
 _PARSE_ERROR = -32700
 _INVALID_REQUEST = -32600
 _MOST_WAITING = 64
-"""Lines that the SDK has not taken yet."""
+"""Lines that the SDK has not taken yet, and errors that the agent has not."""
 _MOST_UNDER_WAY = 1000
-_HANG_UP_SECONDS = 5.0
+"""Calls by the lane; more of them are the SDK's."""
+_HANG_UP_SECONDS = 2.0
 _SETTLE_SECONDS = 1.0
 _LOOK_SECONDS = 0.01
 
@@ -65,9 +66,8 @@ class StdioFace:
         self._lane = lane
         self._placeholders = placeholders
         self._client_name: str | None = None
-        self._modern = False
         self._in = LinesIn(self._take, self._end_of_lines, max_request_bytes)
-        self._out = LinesOut()
+        self._out = LinesOut(self._end_of_lines)
         self._for_the_sdk: deque[SessionMessage] = deque()
         self._arrived = asyncio.Event()
         self._accepted: OrderedDict[Envelope, Caller] = OrderedDict()
@@ -76,6 +76,9 @@ class StdioFace:
         self._unanswered: OrderedDict[int | str, None] = OrderedDict()
         """All that the SDK has not answered yet."""
         self._under_way: dict[int | str, _LineReply] = {}
+        """By id, of which a cancellation names the last that has it."""
+        self._replies: set[_LineReply] = set()
+        self._errors = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = False
 
@@ -97,8 +100,9 @@ class StdioFace:
                     await self._out.write(self._placeholders.restore(dumped))
                     self._answered(sent)
 
-        await self._out.open(wire_out)
-        await self._in.open(wire_in)
+        wait_in, wait_out = can_wait(wire_in, wire_out), can_wait(wire_out, wire_in)
+        await self._out.open(wire_out, wait=wait_out)
+        await self._in.open(wire_in, wait=wait_in)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(give_to_the_sdk)
@@ -110,19 +114,27 @@ class StdioFace:
 
     def _take(self, line: bytes | None) -> None:
         """A line came in: the lane's, or the SDK's. What it changes here holds for the next one already."""
-        taken = self._lane.read_line(line, self._accepted) if line is not None and self._accepted else None
+        quick = line is not None and self._accepted and len(self._replies) < _MOST_UNDER_WAY
+        taken = self._lane.read_line(line, self._accepted) if line is not None and quick else None
         if taken is not None:
             reply = _LineReply(self._out, taken.request.id)
+            self._replies.add(reply)
             self._under_way[coerce_request_id(taken.request.id)] = reply
             self._start(self._answer(taken, reply))
         elif isinstance(message := self._read(line), bytes):
-            self._start(self._out.write(message))
+            self._errors += 1
+            self._start(self._refuse(message))
         else:
             self._for_the_sdk.append(message)
             self._arrived.set()
         self._in.hold(self._is_full())
 
+    async def _refuse(self, message: bytes) -> None:
+        await self._out.write(message)
+        self._errors -= 1
+
     def _end_of_lines(self) -> None:
+        """Nobody asks any more, or nobody can be answered."""
         self._ended = True
         self._arrived.set()
 
@@ -136,7 +148,7 @@ class StdioFace:
         self._in.hold(self._is_full())
 
     def _is_full(self) -> bool:
-        return len(self._for_the_sdk) >= _MOST_WAITING or len(self._tasks) >= _MOST_UNDER_WAY
+        return len(self._for_the_sdk) >= _MOST_WAITING or self._errors >= _MOST_WAITING
 
     async def _next(self) -> SessionMessage | None:
         """The next message for the SDK; None after the last."""
@@ -164,20 +176,21 @@ class StdioFace:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except (ValidationError, ValueError, RecursionError):
             return envelope.failure(None, _PARSE_ERROR, "Parse error: the line is not one JSON-RPC message.")
-        if isinstance(message, types.JSONRPCRequest):
-            _keep(self._unanswered, coerce_request_id(message.id), None)
-        return SessionMessage(message, metadata=ServerMessageMetadata(request_context=self._incoming(line)))
+        return SessionMessage(message, metadata=ServerMessageMetadata(request_context=self._incoming(line, message)))
 
-    def _incoming(self, line: bytes) -> StdioIncoming:
+    def _incoming(self, line: bytes, message: types.JSONRPCMessage) -> StdioIncoming:
         seen = peek(line)
         self._client_name = seen.client_name or self._client_name
-        self._modern = self._modern or seen.modern
-        caller = Caller(source="mcp", key="stdio", client_name=self._client_name, modern=self._modern)
-        if seen.method == "tools/call":
-            self._note(line, caller)
-        elif seen.method == "initialize":
-            self._accepted.clear()
-            self._asked.clear()
+        modern = seen.modern and seen.method != "initialize"
+        caller = Caller(source="mcp", key="stdio", client_name=self._client_name, modern=modern)
+        if isinstance(message, types.JSONRPCRequest):
+            self._asked.pop(message.id, None)
+            _keep(self._unanswered, coerce_request_id(message.id), None)
+            if seen.method == "tools/call":
+                self._note(line, caller)
+            elif seen.method == "initialize":
+                self._accepted.clear()
+                self._asked.clear()
         elif seen.method == "notifications/cancelled" and seen.request_id is not None:
             self._cancel(seen.request_id)
         return StdioIncoming(caller, new_id(), seen.arguments)
@@ -212,6 +225,7 @@ class StdioFace:
             log.exception("a call failed")
             await reply.send_json(envelope.failure(request_id, types.INTERNAL_ERROR, str(error)), ())
         finally:
+            self._replies.discard(reply)
             if self._under_way.get(coerce_request_id(request_id)) is reply:
                 del self._under_way[coerce_request_id(request_id)]
 
@@ -225,14 +239,19 @@ class StdioFace:
 
     async def _hang_up(self) -> None:
         """Nobody asks any more: end what is under way, say so as the SDK does, and let what was said go out."""
-        for reply in tuple(self._under_way.values()):
+        self._in.close()
+        for reply in tuple(self._replies):
+            unanswered = not reply.answered and not reply.given_up
             reply.give_up()
-            if not reply.answered:
+            if unanswered:
                 closed = envelope.failure(reply.request_id, types.CONNECTION_CLOSED, "Connection closed")
                 self._start(self._out.write(closed))
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_HANG_UP_SECONDS)
-        await self._out.close()
+            _, stuck = await asyncio.wait(self._tasks, timeout=_HANG_UP_SECONDS)
+            for task in stuck:
+                task.cancel()
+            await asyncio.gather(*stuck, return_exceptions=True)
+        await self._out.close(_HANG_UP_SECONDS)
 
 
 def _keep(kept: OrderedDict[Any, Any], key: Any, value: Any) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Raw, Struct
@@ -64,6 +65,7 @@ encode = msgspec.json.Encoder().encode
 
 # Only the places of values matter to it: as floats, integers of any length are read without complaint.
 _scan = json.JSONDecoder(parse_int=float, parse_constant=_refuse).raw_decode
+_loads = partial(json.loads, parse_constant=_refuse)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 _MEMBER = rb'(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*(?:-?\d{1,18}|"[^"\\]{0,128}"))'
@@ -74,9 +76,11 @@ _ID = re.compile(rb'"id"\s*:\s*(?:(-?\d{1,18})|"([^"\\]{0,128})")')
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 # What nearly every server sends, those of the Python SDK and those of the TypeScript SDK.
-_ANSWER_HEAD = re.compile(rb'\{"jsonrpc":"2\.0","id":(\d{1,18}),"result":(?=\{)')
-_RESULT_FIRST: Final = b'{"result":'
-_ANSWER_TAIL = re.compile(rb'(?<=\}),"jsonrpc":"2\.0","id":(\d{1,18})\}\Z')
+_ANSWER_HEAD = re.compile(rb'\{"jsonrpc":"2\.0","id":(0|[1-9]\d{0,17}),"result":(?=\{"\w)')
+_RESULT_FIRST = re.compile(rb'\{"result":(?=\{"\w)')
+_ANSWER_TAIL = re.compile(rb'(?<=\}),"jsonrpc":"2\.0","id":(0|[1-9]\d{0,17})\}\Z')
+# There may be another member of the message's own: that takes a closer look.
+_MORE_MEMBERS = re.compile(rb'"(?:error|_meta)":')
 
 
 def decode(data: bytes) -> list[Message]:
@@ -117,10 +121,12 @@ def _long_answer(data: bytes) -> Message | None:
 
     Going through a megabyte takes longer than all that we do with it, and once is enough.
     """
+    if _MORE_MEMBERS.search(data, len(data) - _ENDS):
+        return None
     if (head := _ANSWER_HEAD.match(data)) is not None and data.endswith(b"}}"):
         request_id, result = int(head[1]), data[head.end() : -1]
-    elif data.startswith(_RESULT_FIRST) and (tail := _ANSWER_TAIL.search(data, len(data) - _ENDS)) is not None:
-        request_id, result = int(tail[1]), data[len(_RESULT_FIRST) : tail.start()]
+    elif (first := _RESULT_FIRST.match(data)) and (tail := _ANSWER_TAIL.search(data, len(data) - _ENDS)) is not None:
+        request_id, result = int(tail[1]), data[first.end() : tail.start()]
     else:
         return None
     if not result.isascii():
@@ -249,9 +255,11 @@ def as_dict(raw: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
+        if len(raw) > TOLERANT_LIMIT:
+            raise InvalidAnswer("the body is not JSON that can be read") from None
         try:
             # A lone surrogate becomes a question mark: the SDK's models refuse any text that holds one.
-            value = json.loads(json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="replace"))
+            value = json.loads(json.dumps(_loads(raw), ensure_ascii=False).encode(errors="replace"))
         except (ValueError, RecursionError) as error:
             raise InvalidAnswer(f"the body cannot be decoded: {error}") from None
     if not isinstance(value, dict):
