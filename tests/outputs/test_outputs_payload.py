@@ -58,8 +58,29 @@ def test_a_repeated_key_is_found(raw: bytes, found: tuple[list[str | int], str])
     assert repeated_key(raw, decode(raw)) == found
 
 
+LONG = [b'"%s"' % (b'a: \\"{,[' * 5_000), b'"%s"' % (b"x" * 50_000), b"[%s]" % b",".join([b"1"] * 30_000)]
+
+
+@pytest.mark.parametrize("long", LONG, ids=["a text with marks in it", "a long text", "many numbers"])
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (b'{"l":%s,"a":1,"a":2}', ([], "a")),
+        (b'{"l":1,"l":%s}', ([], "l")),
+        (b'{"x":[{"b":%s},{"b":{"a":1,"a":1}}]}', (["x", 1, "b"], "a")),
+        (b'{"x":{"b":{"c":1}},"l":%s,"x":{"b":{"c":1}}}', ([], "x")),
+        (b'{"a":%s,"b":[{"a":1},{"a":{"a":":"}}],"c":{}}', None),
+        (b'[%s,{},[],{"":"\\u003a"},"a\\\\",{"\\"":1}]', None),
+    ],
+)
+def test_in_a_long_payload_too(raw: bytes, found: tuple[list[str | int], str] | None, long: bytes) -> None:
+    assert repeated_key(raw % long, decode(raw % long)) == found
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.booleans())
 def test_a_payload_without_repeats_has_none(value: Any, ascii_only: bool) -> None:
     raw = json.dumps(value, ensure_ascii=ascii_only).replace("a:", "a\\u003a").encode()
+    assert repeated_key(raw, decode(raw)) is None
+    raw = b'{"long":"%s","value":%s}' % (b"x" * 40_000, raw)
     assert repeated_key(raw, decode(raw)) is None

@@ -21,7 +21,7 @@ _SLICE = 65_536
 
 def too_deep(raw: bytes, limit: int) -> bool:
     """Say whether arrays and objects nest deeper than `limit`. Exact for well-formed JSON, never raises."""
-    raw = _without_long_texts(raw)
+    raw = without_long_texts(raw)
     if raw.count(b"[") + raw.count(b"{") <= limit:
         return False
     marks = _outside_strings(raw, _NOT_NESTING)
@@ -35,7 +35,7 @@ def too_deep(raw: bytes, limit: int) -> bool:
 
 def count_marks(raw: bytes) -> int:
     """Count the commas and brackets outside strings, which tell how many values there are to decode."""
-    return len(_outside_strings(_without_long_texts(raw), _NOT_MARKS))
+    return len(_outside_strings(without_long_texts(raw), _NOT_MARKS))
 
 
 def count_keys(raw: bytes) -> int:
@@ -43,7 +43,7 @@ def count_keys(raw: bytes) -> int:
     return len(_outside_strings(raw, _NOT_COLON))
 
 
-def _without_long_texts(raw: bytes) -> bytes:
+def without_long_texts(raw: bytes) -> bytes:
     """What stands outside the strings of a large payload, where it has only a few strings; otherwise all of it.
 
     From one quote to the next is a search at the speed of memory, many times faster than a look at each byte.

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from mcpproxy.outputs.guards import count_keys
+from mcpproxy.outputs.guards import count_keys, without_long_texts
 
 _DECODER = msgspec.json.Decoder()
 _ESCAPED_COLON = b"\\u003"
+_FEW_VALUES = 2_000
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -48,16 +49,37 @@ def decode(raw: bytes) -> Any:
 
 def repeated_key(raw: bytes, value: Any) -> tuple[list[str | int], str] | None:
     """Find a key that occurs twice in one object: the path of the object, and the key."""
-    # Decoding drops repeats, so a value that had any is written again with fewer members.
-    again = msgspec.json.encode(value)
-    # Counting every colon is enough unless one was escaped: strings then gain colons when written again.
-    count = count_keys if _ESCAPED_COLON in raw else _colons
-    if count(raw) == count(again):
+    if _has_all(raw, value):
         return None
     try:
         return _find(json.loads(raw, object_pairs_hook=_object))
     except RecursionError:
         return [], ""
+
+
+def _has_all(raw: bytes, value: Any) -> bool:
+    """Whether a value has all members that were written: decoding drops repeats."""
+    bare = without_long_texts(raw)
+    if bare is not raw and bare.count(b",") < _FEW_VALUES:
+        return bare.count(b":") == _members(value)
+    again = msgspec.json.encode(value)
+    # Counting every colon is enough unless one was escaped: strings then gain colons when written again.
+    count = count_keys if _ESCAPED_COLON in raw else _colons
+    return count(raw) == count(again)
+
+
+def _members(value: Any) -> int:
+    """How many members all objects in it have."""
+    found = 0
+    rest = [value]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, dict):
+            found += len(node)
+            rest.extend(node.values())
+        elif isinstance(node, list):
+            rest.extend(node)
+    return found
 
 
 def _colons(raw: bytes) -> int:
