@@ -200,9 +200,8 @@ def _note(key: str | None, offset: int, total: int) -> str:
 def fit_to_caller(call: Call, house: House) -> Outcome:
     """The two things that one protocol era has and the other has not."""
     assert call.view is not None
-    structured = bytes(call.view.structured_content)
     if not call.caller.modern:
-        if structured and not structured.startswith(b"{"):
+        if bytes(memoryview(call.view.structured_content)[:1]) not in (b"", b"{"):
             call.recorded_result = call.recorded_result or call.result
             try:
                 call.result = result.without_structured(call.result)

@@ -80,9 +80,9 @@ def structured(shown: ResultView) -> bytes | None:
 
 def has_long_text(shown: ResultView, limit: int) -> bool:
     """Whether the content could hold a text block over the limit; says no quickly to nearly all."""
-    content = bytes(shown.content)
-    if limit <= 0 or len(content) <= limit:
+    if limit <= 0 or len(memoryview(shown.content)) <= limit:
         return False
+    content = bytes(shown.content)
     if not _may_be_many(content):
         return True
     # Past all strings that are short enough, is there one that is not?
