@@ -143,6 +143,8 @@ async def test_what_gathers_beside_the_database_is_moved_into_it(
             await asyncio.gather(*(journal.write(call(reason="because " * 60)) for _ in range(200)))
             await until(lambda: not journal._writer._is_untidy())
         assert beside.stat().st_size < Path(storage.location).stat().st_size / 2
+    storage.close()
+    assert not beside.exists()  # nobody has kept a connection
 
 
 @SQLITE

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -235,6 +236,14 @@ class Ledger:
             self._pooled.close()
         self._pooled = self._connection = None
 
+    def close(self) -> None:
+        """Let go of everything: only with its last connection does SQLite tidy up beside its file."""
+        self.drop()
+        kept, _ = self._relief
+        if kept is not None:
+            kept.invalidate()
+            self._relief = None, 0
+
     def is_quick(self, settings: Activity) -> bool:
         """Whether a commit now writes to a file that is open, and waits for no disk and no network."""
         return (
@@ -264,7 +273,7 @@ class Ledger:
         if not self._sqlite or self._connection is None:
             return 0
         try:
-            return os.stat(f"{self._storage.location}-wal").st_size  # noqa: PTH116
+            return Path(f"{self._storage.location}-wal").stat().st_size
         except OSError:
             return 0
 

@@ -126,7 +126,7 @@ class Writer:
                 for part in _apart(batch):
                     self._serve(part)
                 if batch and batch[-1].last:
-                    self.ledger.drop()
+                    self.ledger.close()
                     self.lease.release()
                     return
                 self._keep_house()

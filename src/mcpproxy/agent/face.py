@@ -96,8 +96,10 @@ class AgentFace:
 
     async def serve_stdio(self) -> None:
         """Serve the one agent on stdin and stdout, until it hangs up."""
-        limit = lambda: self._settings().max_request_bytes  # noqa: E731
-        await StdioFace(self._server, self._lane, self._placeholders, limit).serve()
+        await StdioFace(self._server, self._lane, self._placeholders, self._max_request_bytes).serve()
+
+    def _max_request_bytes(self) -> int:
+        return self._settings().max_request_bytes
 
     def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """What `tools/list` shows this caller."""
