@@ -17,9 +17,7 @@ from tests.support.children import until
 
 from mcpproxy.activity import ledger, writer
 from mcpproxy.activity.chain import public_key_in
-from mcpproxy.activity.filters import Filter
 from mcpproxy.activity.journal import Journal, RecordFailed
-from mcpproxy.activity.query import list_records
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.verify import verify
 from mcpproxy.config.models import Activity
@@ -221,24 +219,32 @@ async def test_readers_that_follow_each_other_do_not_keep_the_file_beside_growin
     monkeypatch.setattr(writer, "MUCH_BESIDE", 200_000)
     beside, stopping = Path(f"{storage.location}-wal"), threading.Event()
 
-    def read() -> None:
+    taking_over = [threading.Event(), threading.Event()]
+
+    def read(mine: int) -> None:
+        """Begin before the other ends, so that there is never nobody who reads."""
         while not stopping.is_set():
             with storage.read() as connection:
-                list_records(storage, Filter())
                 connection.execute(text("SELECT COUNT(*) FROM activity")).scalar_one()
-                time.sleep(0.005)
+                taking_over[1 - mine].set()
+                taking_over[mine].wait(5)
+                taking_over[mine].clear()
 
+    sizes: list[int] = []
     async with running() as journal:
-        readers = [threading.Thread(target=read) for _ in range(2)]
+        await journal.write(call())
+        readers = [threading.Thread(target=read, args=(mine,)) for mine in (0, 1)]
         for reader in readers:
             reader.start()
         try:
-            for _ in range(30):
-                await asyncio.gather(*(journal.write(call(reason="because " * 60)) for _ in range(50)))
-                await asyncio.sleep(0.01)
-            await until(lambda: beside.stat().st_size < 1_000_000)
+            async with asyncio.timeout(30):
+                while len(sizes) < 2 or sizes[-1] >= sizes[-2]:  # it was never begun anew
+                    await asyncio.gather(*(journal.write(call(reason="because " * 60)) for _ in range(50)))
+                    sizes.append(beside.stat().st_size)
         finally:
             stopping.set()
+            for event in taking_over:
+                event.set()
             for reader in readers:
                 reader.join()
 
