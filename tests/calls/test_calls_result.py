@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mcpproxy.calls import result
 from mcpproxy.calls.cache import TextCache
+from mcpproxy.calls.longtexts import LARGE
 from mcpproxy.calls.spans import members, replaced, without
 from mcpproxy.policy.verdict import Refusal
 from mcpproxy.wire import envelope
@@ -96,6 +97,7 @@ WORDS = (
 wild = st.lists(st.sampled_from([*WORDS, b"\xff", "ö".encode(), b" ", b"\n"]), max_size=24).map(b"".join)
 
 
+@pytest.mark.parametrize("length", [20_000, LARGE])
 @pytest.mark.parametrize("answer", ANSWERS)
 @given(wild | objects.map(lambda value: json.dumps(value, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")))
 @example(b'"structuredContent":{"n":NaN}')
@@ -104,9 +106,9 @@ wild = st.lists(st.sampled_from([*WORDS, b"\xff", "ö".encode(), b" ", b"\n"]), 
 @example(b'"structuredContent":{"a":"\\ud83d"},"isError":true')
 @example(b'"content":["\xff"]')
 @example(b'"isError":true,"isError":false')
-def test_a_long_answer_is_judged_as_a_short_one(answer: bytes, inside: bytes) -> None:
+def test_a_long_answer_is_judged_as_a_short_one(answer: bytes, length: int, inside: bytes) -> None:
     short = judged(answer % (b'{"pad":"",%s}' % inside))
-    long = judged(answer % (b'{"pad":"%s",%s}' % (b"x" * 20_000, inside)))
+    long = judged(answer % (b'{"pad":"%s",%s}' % (b"x" * length, inside)))
     if b'"id":8' not in inside:  # of two ids the last counts, which a long answer is not searched for
         assert long == short
     else:

@@ -7,6 +7,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
+from mcpproxy.calls.longtexts import LARGE, bare_of
 from mcpproxy.calls.spans import elements, members, replaced, without
 from mcpproxy.policy.verdict import Refusal
 from mcpproxy.wire.envelope import TOLERANT_LIMIT
@@ -42,10 +43,31 @@ _text_block = msgspec.json.Decoder(TextBlock).decode
 
 def view(result: bytes) -> ResultView:
     """Look at a raw result without changing a byte of it."""
+    if len(result) >= LARGE and (shown := _view_past_texts(result)) is not None:
+        return shown
     try:
         return _view(result)
     except (msgspec.MsgspecError, RecursionError):
         return _view_tolerantly(result)
+
+
+def _view_past_texts(result: bytes) -> ResultView | None:
+    """The same, without going through long texts; None where it takes a closer look."""
+    bare = bare_of(result)
+    if bare is None:
+        return None
+    try:
+        shown = _view(bare.text)
+        found = members(bare.text.decode("latin-1"))  # a character for each byte
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    whole = memoryview(result)
+
+    def raw(key: str) -> Raw:
+        span = found.get(key)
+        return Raw(whole[bare.place(span.start) : bare.place(span.end)]) if span else Raw(b"")
+
+    return ResultView(raw("content"), raw("structuredContent"), shown.is_error, shown.result_type)
 
 
 def _view_tolerantly(result: bytes) -> ResultView:

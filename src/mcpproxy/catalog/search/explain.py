@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mcpproxy.catalog.search.arrays import np
+from mcpproxy.arrays import np
 from mcpproxy.catalog.search.document import Document, fields_of
 from mcpproxy.catalog.search.explanation import Explanation, Match, absent
 from mcpproxy.catalog.search.lexical import FIELDS, SATURATION, contributions_of

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from mcpproxy.catalog.search.arrays import np
+from mcpproxy.arrays import np
 from mcpproxy.catalog.search.document import Document, fields_of
 from mcpproxy.catalog.search.lexical import Vocabulary
 from mcpproxy.catalog.search.rank import Ranking, rank

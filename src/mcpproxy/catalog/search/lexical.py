@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.words import terms
 

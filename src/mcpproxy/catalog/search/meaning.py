@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.semantic import Floats, static_encoder, word_pieces
 from mcpproxy.catalog.search.snapshot import Snapshot
 from mcpproxy.catalog.search.words import STOP, fold, stem

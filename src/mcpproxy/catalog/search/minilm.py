@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcpproxy.catalog.search.arrays import np
+from mcpproxy.arrays import np
 from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.onnx_file import on_bytes
 from mcpproxy.catalog.search.semantic import Floats, unit, word_pieces

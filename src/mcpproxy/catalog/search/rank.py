@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.meaning import by_model, by_words, mend, z
 from mcpproxy.catalog.search.query import Query, read_query, weigh
 from mcpproxy.catalog.search.semantic import Encoder, Floats, word_pieces

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.document import Document, Fields, fields_of, fingerprint
 from mcpproxy.catalog.search.lexical import Postings, Vocabulary, impacts_of, postings_of
 from mcpproxy.catalog.search.semantic import Encoder, Floats

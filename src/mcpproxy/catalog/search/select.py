@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.rank import Ranking
 from mcpproxy.catalog.search.semantic import Floats
 from mcpproxy.catalog.search.snapshot import Snapshot

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.resources import as_file, files
 from typing import Protocol
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.document import Fields
 from mcpproxy.catalog.search.wordpiece import WordPiece
 from mcpproxy.catalog.search.words import fold, split

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.lexical import Ints, Lexicon, Vocabulary, lexicon_of
 from mcpproxy.catalog.search.segment import Pace, Segment
 from mcpproxy.catalog.search.semantic import Floats

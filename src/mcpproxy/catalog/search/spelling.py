@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpproxy.catalog.search.arrays import NDArray, np
+from mcpproxy.arrays import NDArray, np
 from mcpproxy.catalog.search.lexical import Lexicon
 
 MIN_LENGTH = 4

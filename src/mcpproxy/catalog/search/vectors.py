@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from mcpproxy.catalog.search.arrays import np
+from mcpproxy.arrays import np
 from mcpproxy.catalog.search.semantic import Floats
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,39 @@
+"""Where in raw JSON are its strings? Looked for from quote to quote, at the speed of memory.
+
+That is many times faster than a look at each byte, where strings are few and long.
+"""
+
+from __future__ import annotations
+
+_BACKSLASH = ord("\\")
+
+
+def strings(raw: bytes, most_quotes: int) -> list[tuple[int, int]] | None:
+    """From the first quote of each string to behind its last; None where there are too many quotes.
+
+    A string without an end goes on to the end of all.
+    """
+    found: list[tuple[int, int]] = []
+    at = quotes = 0
+    while (start := raw.find(b'"', at)) >= 0:
+        at = start + 1
+        while (end := raw.find(b'"', at)) >= 0:
+            quotes += 1
+            if quotes > most_quotes:
+                return None
+            escaped = _backslashes(raw, at, end) % 2 == 1
+            at = end + 1
+            if not escaped:
+                break
+        else:
+            at = len(raw)
+        found.append((start, at))
+    return found
+
+
+def _backslashes(raw: bytes, start: int, end: int) -> int:
+    """How many there are right before the end."""
+    if end == start or raw[end - 1] != _BACKSLASH:
+        return 0
+    piece = raw[start:end]
+    return len(piece) - len(piece.rstrip(b"\\"))
