@@ -190,7 +190,7 @@ class AsgiReply:
 
 def event_of(message: bytes) -> bytes:
     """A message as an event of a stream."""
-    return b"event: message\r\ndata: %s\r\n\r\n" % one_line(message)
+    return b"".join((b"event: message\r\ndata: ", one_line(message), b"\r\n\r\n"))
 
 
 def replay(body: bytes, receive: Receive) -> Receive:

@@ -53,7 +53,7 @@ class PlainReply:
     async def send_event(self, message: bytes, *, last: bool = False) -> None:
         """Send one message in it."""
         event = event_of(message)
-        await self._write(b"%x\r\n%b\r\n%b" % (len(event), event, b"0\r\n\r\n" if last else b""))
+        await self._write(b"".join((b"%x\r\n" % len(event), event, b"\r\n0\r\n\r\n" if last else b"\r\n")))
         self.ended = last
 
     async def _write(self, data: bytes | tuple[bytes, bytes]) -> None:

@@ -83,7 +83,7 @@ class Placeholders:
             return message
         # Not by msgspec: a client may have chosen an id that only the SDK can read, such as half an emoji.
         request_id = json.dumps(json.loads(message)["id"]).encode()
-        return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (request_id, result)
+        return envelope.answer_to(request_id, result)
 
 
 class AgentServer(Server[dict[str, Any]]):

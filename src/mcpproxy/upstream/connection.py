@@ -119,7 +119,7 @@ class Connection:
             headers = {**headers, **_param_headers(tool, arguments)}
         return self.channel.call_raw(
             "tools/call",
-            b'{"name":%s,"arguments":%s}' % (encode(tool.name), arguments),
+            b"".join((b'{"name":', encode(tool.name), b',"arguments":', arguments, b"}")),
             timeout=timeout,
             max_timeout=max_timeout,
             on_progress=on_progress,

@@ -205,7 +205,7 @@ class Channel(ABC):
 
     # What arrives.
 
-    def deliver(self, data: bytes) -> bool:
+    def deliver(self, data: bytes | bytearray) -> bool:
         """Take one message, or batch, off the transport; False where nobody had a use for it."""
         try:
             parts = envelope.split(data)
@@ -214,7 +214,7 @@ class Channel(ABC):
             return False
         return sum(self._deliver_one(part) for part in parts) > 0
 
-    def _deliver_one(self, data: bytes) -> bool:
+    def _deliver_one(self, data: bytes | bytearray) -> bool:
         try:
             return self.route(envelope.decode_one(data))
         except InvalidAnswer as error:

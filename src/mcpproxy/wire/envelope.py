@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -83,15 +83,15 @@ _ANSWER_TAIL = re.compile(rb'(?<=\}),"jsonrpc":"2\.0","id":(0|[1-9]\d{0,17})\}\Z
 _MORE_MEMBERS = re.compile(rb'"(?:error|_meta)":')
 
 
-def decode(data: bytes) -> list[Message]:
+def decode(data: bytes | bytearray) -> list[Message]:
     """Read one message, or the several of a batch, or raise InvalidAnswer."""
     return [decode_one(part) for part in split(data)]
 
 
-def split(data: bytes) -> list[bytes]:
+def split(data: bytes | bytearray) -> Sequence[bytes | bytearray]:
     """The messages of a batch, each as it was written; anything else is one message."""
-    if data.lstrip()[:1] != b"[":
-        return [data]
+    if (data.lstrip() if data[:1].isspace() else data)[:1] != b"[":
+        return (data,)
     if len(data) > _BATCH_LIMIT:
         raise InvalidAnswer(f"the batch is larger than {_BATCH_LIMIT} bytes")
     try:
@@ -100,7 +100,7 @@ def split(data: bytes) -> list[bytes]:
         return elements(data)
 
 
-def decode_one(data: bytes) -> Message:
+def decode_one(data: bytes | bytearray) -> Message:
     """Read one message that is no batch, or raise InvalidAnswer."""
     try:
         if len(data) > _LONG and (long := _long_answer(data)) is not None:
@@ -116,7 +116,7 @@ def decode_one(data: bytes) -> Message:
     return Message(_plain_id(found.id), found.method, bytes(found.params), bytes(found.result), bytes(found.error))
 
 
-def _long_answer(data: bytes) -> Message | None:
+def _long_answer(data: bytes | bytearray) -> Message | None:
     """An answer whose ends are those of an answer: whoever reads the result finds out what is between them.
 
     Going through a megabyte takes longer than all that we do with it, and once is enough.
@@ -124,11 +124,12 @@ def _long_answer(data: bytes) -> Message | None:
     if _MORE_MEMBERS.search(data, len(data) - _ENDS):
         return None
     if (head := _ANSWER_HEAD.match(data)) is not None and data.endswith(b"}}"):
-        request_id, result = int(head[1]), data[head.end() : -1]
+        request_id, start, end = int(head[1]), head.end(), -1
     elif (first := _RESULT_FIRST.match(data)) and (tail := _ANSWER_TAIL.search(data, len(data) - _ENDS)) is not None:
-        request_id, result = int(tail[1]), data[first.end() : tail.start()]
+        request_id, start, end = int(tail[1]), first.end(), tail.start()
     else:
         return None
+    result = bytes(memoryview(data)[start:end])
     if not result.isascii():
         result.decode()
     return Message(id=request_id, result=result)
@@ -141,7 +142,7 @@ def _plain_id(value: RequestId | float | None) -> RequestId | None:
     return value
 
 
-def _decode_tolerantly(data: bytes) -> Message:
+def _decode_tolerantly(data: bytes | bytearray) -> Message:
     """Read what msgspec refuses and others write: lone surrogates, from servers that cut text in mid-emoji."""
     found = members(data)
     try:
@@ -155,17 +156,17 @@ def _decode_tolerantly(data: bytes) -> Message:
     return Message(message_id, method, found.get("params", b""), found.get("result", b""), found.get("error", b""))
 
 
-def members(data: bytes) -> dict[str, bytes]:
+def members(data: bytes | bytearray) -> dict[str, bytes]:
     """The members of an object, each value as it was written, lone surrogates and all; or raise InvalidAnswer."""
     return {str(key): value for key, value in _entries(data, "{", "}")}
 
 
-def elements(data: bytes) -> list[bytes]:
+def elements(data: bytes | bytearray) -> list[bytes]:
     """The elements of an array, each as it was written, lone surrogates and all; or raise InvalidAnswer."""
     return [value for _, value in _entries(data, "[", "]")]
 
 
-def _entries(data: bytes, opening: str, closing: str) -> list[tuple[str | None, bytes]]:
+def _entries(data: bytes | bytearray, opening: str, closing: str) -> list[tuple[str | None, bytes]]:
     if len(data) > TOLERANT_LIMIT:
         raise InvalidAnswer("the message is not JSON that can be read")
     try:
@@ -214,7 +215,7 @@ def _space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def salvage_id(head: bytes, tail: bytes) -> RequestId | None:
+def salvage_id(head: bytes | bytearray, tail: bytes | bytearray) -> RequestId | None:
     """Which request does a broken or oversized answer belong to? Looks only where an envelope keeps its id.
 
     `tail` is empty where the end of the message was never seen: what stands last then belongs to something inside.
@@ -230,7 +231,7 @@ def salvage_id(head: bytes, tail: bytes) -> RequestId | None:
     return None
 
 
-def salvage_whole(data: bytes) -> RequestId | None:
+def salvage_whole(data: bytes | bytearray) -> RequestId | None:
     """The same for a broken message that is there in full: its end counts only where its brackets add up."""
     found = salvage_id(data[:_ENDS], b"")
     if found is not None or len(data) > TOLERANT_LIMIT:
@@ -269,11 +270,8 @@ def as_dict(raw: bytes) -> dict[str, Any]:
 
 def request(request_id: RequestId, method: str, params: bytes) -> bytes:
     """A request with a raw params body."""
-    return b'{"jsonrpc":"2.0","id":%s,"method":%s,"params":%s}' % (
-        encode(request_id),
-        encode(method),
-        params or b"{}",
-    )
+    head = b'{"jsonrpc":"2.0","id":%s,"method":%s,"params":' % (encode(request_id), encode(method))
+    return b"".join((head, params or b"{}", b"}"))
 
 
 def notification(method: str, params: bytes) -> bytes:
@@ -283,7 +281,13 @@ def notification(method: str, params: bytes) -> bytes:
 
 def answer(request_id: RequestId, result: bytes) -> bytes:
     """A successful answer with a raw result body."""
-    return b'{"jsonrpc":"2.0","id":%s,"result":%s}' % (encode(request_id), result)
+    return answer_to(encode(request_id), result)
+
+
+def answer_to(request_id: bytes, result: bytes) -> bytes:
+    """The same for a raw id."""
+    # Not by `%`, which copies what is long several times.
+    return b"".join((b'{"jsonrpc":"2.0","id":', request_id, b',"result":', result, b"}"))
 
 
 def failure(request_id: RequestId | None, code: int, message: str) -> bytes:
@@ -297,7 +301,7 @@ def with_meta(params: bytes, meta: bytes) -> bytes:
         return params
     inner = (params or b"{}").rstrip()[:-1].rstrip()
     comma = b"" if inner.endswith(b"{") else b","
-    return b'%s%s"_meta":{%s}}' % (inner, comma, meta)
+    return b"".join((inner, comma, b'"_meta":{', meta, b"}}"))
 
 
 def one_line(raw: bytes) -> bytes:

@@ -27,6 +27,7 @@ class LineReader:
     def __init__(self, channel: Channel, limit: int, on_other: Callable[[bytes], None]) -> None:
         self._channel = channel
         self._limit = limit
+        self._short = min(limit, _MAX_OTHER_LINE)
         self._on_other = on_other
         self._line = bytearray()
         self._junk = 0
@@ -44,8 +45,12 @@ class LineReader:
         """Deliver every whole line; returns what is wrong once the sender has gone too far."""
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            self._add(data[start:end])
-            self._end_line()
+            piece = data[start:end]
+            if self._line or self._skipped or len(piece) > self._short:
+                self._add(piece)
+                self._end_line()
+            else:
+                self._take(piece)
             start = end + 1
             if self._junk > MAX_JUNK_BYTES:
                 break  # tiny lines cost the most of our time: not one more
@@ -62,7 +67,7 @@ class LineReader:
 
     def finish(self) -> None:
         """The stream ended: a last line without a newline counts if it is whole; half of one is worth nothing."""
-        line, self._line, self._skipped = bytes(self._line).strip(), bytearray(), 0
+        line, self._line, self._skipped = self._line.strip(), bytearray(), 0
         if not _like_json(line):
             self._other(line)
             return
@@ -89,7 +94,12 @@ class LineReader:
         if self._skipped:
             self._end_skipped()
             return
-        line, self._line = bytes(self._line).strip(), bytearray()
+        line, self._line = self._line, bytearray()
+        self._take(line)
+
+    def _take(self, line: bytes | bytearray) -> None:
+        if line[:1].isspace() or line[-1:].isspace():  # a long one is copied only where it must be
+            line = line.strip()
         if not _like_json(line):
             self._other(line)
         elif self._channel.deliver(line):
@@ -112,11 +122,11 @@ class LineReader:
         if self._channel.fail_broken(request_id, AnswerTooLarge(self._limit)):
             self._junk = 0
 
-    def _other(self, line: bytes) -> None:
+    def _other(self, line: bytes | bytearray) -> None:
         """Text on stdout is no message, but it often says why a server does not work."""
         self._junk += len(line) + _TEXT_COST
         if line:
-            self._on_other(line[:_MAX_REMARK] + b"\n")
+            self._on_other(bytes(line[:_MAX_REMARK]) + b"\n")
 
 
 def _like_json(line: bytes | bytearray) -> bool:
