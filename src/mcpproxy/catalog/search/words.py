@@ -81,9 +81,9 @@ def stem(word: str) -> str:
         return word
     if not hasattr(_local, "stem"):
         # Imported on first use: commands that never search must not pay for it. One per thread: it keeps state.
-        from snowballstemmer.english_stemmer import EnglishStemmer
+        from Stemmer import Stemmer
 
-        _local.stem = EnglishStemmer().stemWord
+        _local.stem = Stemmer("english", 0).stemWord  # what it found is remembered here
     return str(_local.stem(word))
 
 
