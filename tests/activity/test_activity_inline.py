@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import text
 from tests.support.children import until
 
-from mcpproxy.activity import ledger, writer
+from mcpproxy.activity import ledger, relief, writer
 from mcpproxy.activity.chain import public_key_in
+from mcpproxy.activity.jobs import Job
 from mcpproxy.activity.journal import Journal, RecordFailed
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.verify import verify
@@ -34,7 +35,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     write, append_at_once = writer.Writer._write, ledger.Ledger.append_at_once
 
-    def noted(self: writer.Writer, batch: list[writer.Job]) -> None:
+    def noted(self: writer.Writer, batch: list[Job]) -> None:
         seen.append(threading.current_thread().name)
         write(self, batch)
 
@@ -133,8 +134,8 @@ async def test_a_commit_in_the_loop_that_fails_is_said_and_the_chain_goes_on(
 async def test_what_gathers_beside_the_database_is_moved_into_it(
     running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MUCH_BESIDE", 100_000)
-    monkeypatch.setattr(writer, "RELIEF_SECONDS", 0.0)
+    monkeypatch.setattr(relief, "MUCH_BESIDE", 100_000)
+    monkeypatch.setattr(relief, "PAUSE_SECONDS", 0.0)
     beside = Path(f"{storage.location}-wal")
     async with running() as journal:
         for _ in range(12):
@@ -173,7 +174,7 @@ async def test_large_payloads_are_looked_after_before_there_are_many_records(
     running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
-    monkeypatch.setattr(writer, "MUCH_BESIDE", 100_000)
+    monkeypatch.setattr(relief, "MUCH_BESIDE", 100_000)
     async with running() as journal:
         before = Path(storage.location).stat().st_size
         monkeypatch.setattr(journal._writer, "_keep_house", lambda: None)
@@ -188,7 +189,7 @@ async def test_records_go_on_while_the_disk_takes_what_has_gathered(
     running: Running, call: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
-    monkeypatch.setattr(writer, "MUCH_BESIDE", 1)
+    monkeypatch.setattr(relief, "MUCH_BESIDE", 1)
     begun, synced, held = threading.Event(), threading.Event(), os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -215,8 +216,8 @@ async def test_readers_that_follow_each_other_do_not_keep_the_file_beside_growin
     running: Running, call: Make, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
-    monkeypatch.setattr(writer, "RELIEF_SECONDS", 0.0)
-    monkeypatch.setattr(writer, "MUCH_BESIDE", 200_000)
+    monkeypatch.setattr(relief, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(relief, "MUCH_BESIDE", 200_000)
     beside, stopping = Path(f"{storage.location}-wal"), threading.Event()
 
     taking_over = [threading.Event(), threading.Event()]
@@ -264,7 +265,7 @@ async def test_a_directory_that_cannot_be_looked_into_does_not_end_the_writer(
     async with running() as journal:
         await journal.write(call())
         monkeypatch.setattr(os, "stat", stat)
-        assert journal._writer.ledger.gathered() == 0
+        assert journal._writer.relief.gathered() == 0
         monkeypatch.setattr(os, "stat", real)
         await journal.write(call())
 
@@ -280,7 +281,7 @@ async def test_where_the_disk_does_not_take_it_records_stay_safe_beside(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(writer, "QUIET_SECONDS", 0.01)
-    monkeypatch.setattr(writer, "MUCH_BESIDE", 1)
+    monkeypatch.setattr(relief, "MUCH_BESIDE", 1)
 
     def fsync(descriptor: int) -> None:
         if threading.current_thread().name == "activity-writer":

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from mcpproxy.activity.chain import Statement
+from mcpproxy.activity.jobs import Job
 from mcpproxy.activity.record import Record
-from mcpproxy.activity.writer import Job, Writer
+from mcpproxy.activity.writer import Writer
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage
 

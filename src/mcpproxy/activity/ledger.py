@@ -12,7 +12,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -164,8 +163,6 @@ class Ledger:
         self._connection: Any = None
         self._durability: Durability | None = None
         self._inode = self._inode_beside = 0
-        self._synced = (0, 0)
-        self._relief: tuple[PoolProxiedConnection | None, int] = (None, 0)
         self._patience = self._full_patience = 0
         """For how many milliseconds another process's transaction is waited for, now and where there is time."""
 
@@ -173,6 +170,11 @@ class Ledger:
     def connection(self) -> Any:
         """The driver's own connection."""
         return self._connection
+
+    @property
+    def inode(self) -> int:
+        """Which file SQLite writes to; 0 where it is none."""
+        return self._inode
 
     def connect(self, settings: Activity) -> bool:
         """Make sure of a working connection as durable as the settings say; tells whether it is a new one."""
@@ -185,7 +187,7 @@ class Ledger:
             self._durability = None
             if self._sqlite:
                 self._patience = self._full_patience = self.execute("PRAGMA busy_timeout").fetchone()[0]
-                # A commit may be made in the event loop, which must not wait for the disk: `relieve` does.
+                # A commit may be made in the event loop, which must not wait for the disk: relief.py does.
                 self._connection.execute("PRAGMA wal_autocheckpoint=0")
                 self._inode, self._inode_beside = _inode(self._storage.location), 0
             else:
@@ -236,14 +238,6 @@ class Ledger:
             self._pooled.close()
         self._pooled = self._connection = None
 
-    def close(self) -> None:
-        """Let go of everything: only with its last connection does SQLite tidy up beside its file."""
-        self.drop()
-        kept, _ = self._relief
-        if kept is not None:
-            kept.invalidate()
-            self._relief = None, 0
-
     def is_quick(self, settings: Activity) -> bool:
         """Whether a commit now writes to a file that is open, and waits for no disk and no network."""
         return (
@@ -267,44 +261,6 @@ class Ledger:
         """Note which file SQLite keeps beside the database, once it is sure to be there."""
         if not self._inode_beside:
             self._inode_beside = _inode(f"{self._storage.location}-wal")
-
-    def gathered(self) -> int:
-        """How many bytes have gathered beside SQLite's file since they were last moved into it."""
-        if not self._sqlite or self._connection is None:
-            return 0
-        try:
-            return Path(f"{self._storage.location}-wal").stat().st_size
-        except OSError:
-            return 0
-
-    def relieve(self, patience: int = 0) -> None:
-        """Move what has gathered there into SQLite's file, on a connection of its own: others may write meanwhile.
-
-        Once all of it is moved, the next commit begins the file beside it anew, unless somebody reads in it just then.
-        With patience such readers are waited for, for so many milliseconds, and nobody can write until that is over.
-        """
-        connection = self._relief_connection()
-        if patience:
-            connection.execute(f"PRAGMA busy_timeout={patience}")
-        connection.execute(f"PRAGMA wal_checkpoint({'RESTART' if patience else 'PASSIVE'})").fetchone()
-        # SQLite syncs its file only where all is moved, and then with those waiting who are to write the next.
-        os.fsync(self._synced_file())
-
-    def _relief_connection(self) -> Any:
-        """Kept once it was needed: readers may have taken all others."""
-        kept, inode = self._relief
-        if kept is None or inode != self._inode:
-            if kept is not None:
-                kept.invalidate()
-            kept = self._storage.engine.raw_connection()
-            self._relief = kept, self._inode
-        return kept.driver_connection
-
-    def _synced_file(self) -> int:
-        """SQLite's file, opened once more and for good: to close it would let go of SQLite's own locks on it."""
-        if self._synced[0] != self._inode:
-            self._synced = self._inode, os.open(self._storage.location, os.O_RDWR)
-        return self._synced[1]
 
     def _wait_for_others(self, milliseconds: int) -> None:
         if milliseconds != self._patience:

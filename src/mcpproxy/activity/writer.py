@@ -7,7 +7,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final
@@ -17,10 +17,12 @@ from msgspec.json import encode
 
 from mcpproxy.activity import succession
 from mcpproxy.activity.chain import Kind, Signer, Statement, link
+from mcpproxy.activity.jobs import Job, apart, records_alone
 from mcpproxy.activity.lease import FileLease, Lease, SessionLease
-from mcpproxy.activity.ledger import MOST_ROWS_PER_STATEMENT, Ledger, Tail, row_of
+from mcpproxy.activity.ledger import Ledger, Tail, row_of
 from mcpproxy.activity.prepare import Kept, Mask, keep, prepare
 from mcpproxy.activity.record import Record, now, to_micros
+from mcpproxy.activity.relief import Relief
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage
 from mcpproxy.storage.errors import StorageError, StorageReadOnly
@@ -39,30 +41,11 @@ DIGEST_ROWS: Final = 1024
 MOST_UNSIGNED: Final = 1000
 UNSIGNED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
-RELIEF_SECONDS: Final = 0.25
-RELIEF_ROUNDS: Final = 5
-READERS_PATIENCE_MS: Final = 100
-"""Where readers that come one after the other have kept the file from being begun anew for long."""
-MUCH_BESIDE: Final = 64 * 1024 * 1024
-"""When so much has gathered beside SQLite's file it is moved into it; pages written often in between go out once."""
 GAP_SECONDS: Final = 0.01
 SLOW_SECONDS: Final = 0.02
 """A commit that took longer shows a busy disk: for a while the event loop leaves commits to the thread."""
 SLOW_PAUSE_SECONDS: Final = 0.5
 SAY_SECONDS: Final = 600.0
-
-
-class Job(Struct, eq=False):
-    """What one caller waits for: all of it is committed, or nothing."""
-
-    records: tuple[Record, ...] = ()
-    opens: Record | None = None
-    closes: str | None = None
-    task: Callable[[Writer], Any] | None = None
-    """Housekeeping, in a transaction of its own."""
-    last: bool = False
-    result: Any = None
-    future: Any = None
 
 
 Answer = Callable[[list[Job], Exception | None], None]
@@ -94,6 +77,7 @@ class Writer:
         self.asleep = False
         """The thread waits for a word, not for a time."""
         self._turn = threading.Lock()
+        self.relief = Relief(storage, self.ledger, self._turn)
         self._busy_at = self._quick_from = 0.0
         self._storage = storage
         self._settings = settings
@@ -102,7 +86,7 @@ class Writer:
         self._state = _State()
         self._signed_at = time.monotonic()
         self._said_at = float("-inf")
-        self._retry_at = self._relieved_at = 0.0
+        self._retry_at = 0.0
 
     @property
     def head(self) -> Statement | None:
@@ -123,14 +107,15 @@ class Writer:
                 self.in_hand.append(jobs.get())
             batch = [job for job in self.in_hand if job is not None]
             with self._turn:
-                for part in _apart(batch):
+                for part in apart(batch):
                     self._serve(part)
                 if batch and batch[-1].last:
-                    self.ledger.close()
+                    self.ledger.drop()
+                    self.relief.close()
                     self.lease.release()
                     return
                 self._keep_house()
-            self._relieve()
+            self.relief.give()
 
     def serve_now(self, batch: list[Job]) -> bool:
         """Commit records in the event loop, unless the thread has the turn or something may have to be waited for.
@@ -144,7 +129,7 @@ class Writer:
         try:
             if not self.ledger.is_quick(self._settings()):
                 return False
-            records = _records_alone(batch)
+            records = records_alone(batch)
             if records and not self._signature_is_due():
                 done = self._append_at_once(records)
             else:
@@ -359,27 +344,6 @@ class Writer:
             log.warning("the activity log cannot be kept in order: %s", error)
             self._retry_at = time.monotonic() + RETRY_SECONDS
 
-    def _relieve(self) -> None:
-        """Move what has gathered beside the database into it, which waits for the disk: records go on meanwhile.
-
-        Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
-        file could not be begun anew, holds records up.
-        """
-        gathered = self.ledger.gathered()
-        if gathered < MUCH_BESIDE or time.monotonic() < self._relieved_at + RELIEF_SECONDS:
-            return
-        try:
-            for _ in range(RELIEF_ROUNDS):
-                began = time.monotonic()
-                self.ledger.relieve()
-                if time.monotonic() - began < GAP_SECONDS:
-                    break
-            with self._turn:
-                self.ledger.relieve(READERS_PATIENCE_MS if gathered > 2 * MUCH_BESIDE else 0)
-        except Exception as error:  # it stays where it is safe as well
-            log.warning("the file beside the database grows: %s", self._storage.explain(error))
-        self._relieved_at = time.monotonic()
-
     def _digest_and_sign(self, *, quiet: bool) -> None:
         done = self.ledger.digest(DIGEST_ROWS)
         state = self._state
@@ -401,28 +365,3 @@ class Writer:
             # Kept with the logs, away from this machine, it proves a cut tail even against the key's owner.
             self._said_at = self._signed_at
             log.info("activity chain %s goes to position %d with hash %s", head.writer, head.position, head.hash.hex())
-
-
-def _records_alone(batch: list[Job]) -> list[Record]:
-    """The records of jobs that are nothing but records, where one statement can take them all; otherwise none."""
-    records: list[Record] = []
-    for job in batch:
-        if job.opens is not None or job.closes is not None or job.task is not None or job.last:
-            return []
-        records += job.records
-    return records if len(records) <= MOST_ROWS_PER_STATEMENT else []
-
-
-def _apart(batch: list[Job]) -> Iterator[list[Job]]:
-    """Runs of jobs that may share a transaction; housekeeping and the last job have one of their own."""
-    together: list[Job] = []
-    for job in batch:
-        if job.task is None and not job.last:
-            together.append(job)
-            continue
-        if together:
-            yield together
-            together = []
-        yield [job]
-    if together:
-        yield together

@@ -1,0 +1,102 @@
+"""How does what gathers beside SQLite's file get into it? In rounds that wait for the disk while records go on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import PoolProxiedConnection
+
+from mcpproxy.activity.ledger import Ledger
+from mcpproxy.storage.engine import Storage
+
+log = logging.getLogger(__name__)
+
+MUCH_BESIDE: Final = 64 * 1024 * 1024
+"""When so much has gathered it is moved; pages written often in between go out once."""
+PAUSE_SECONDS: Final = 0.25
+MOST_ROUNDS: Final = 5
+SHORT_SECONDS: Final = 0.01
+READERS_PATIENCE_MS: Final = 100
+"""Where readers that come one after the other have kept the file from being begun anew for long."""
+
+
+class Relief:
+    """Moves it, on a connection of its own. Used in the writer's thread, by which nobody waits but in its turn."""
+
+    def __init__(self, storage: Storage, ledger: Ledger, turn: threading.Lock) -> None:
+        self._storage = storage
+        self._ledger = ledger
+        self._turn = turn
+        self._moved_at = 0.0
+        self._kept: PoolProxiedConnection | None = None
+        self._kept_inode = self._synced_inode = 0
+        self._synced_file = -1
+
+    def gathered(self) -> int:
+        """How many bytes have gathered since they were last moved."""
+        if not self._ledger.inode or self._ledger.connection is None:
+            return 0
+        try:
+            return Path(f"{self._storage.location}-wal").stat().st_size
+        except OSError:
+            return 0
+
+    def give(self) -> None:
+        """Move what has gathered, once it is much.
+
+        Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
+        file could not be begun anew, holds records up.
+        """
+        gathered = self.gathered()
+        if gathered < MUCH_BESIDE or time.monotonic() < self._moved_at + PAUSE_SECONDS:
+            return
+        try:
+            for _ in range(MOST_ROUNDS):
+                began = time.monotonic()
+                self._move()
+                if time.monotonic() - began < SHORT_SECONDS:
+                    break
+            with self._turn:
+                self._move(READERS_PATIENCE_MS if gathered > 2 * MUCH_BESIDE else 0)
+        except Exception as error:  # it stays where it is safe as well
+            log.warning("the file beside the database grows: %s", self._storage.explain(error))
+        self._moved_at = time.monotonic()
+
+    def close(self) -> None:
+        """Let go of the connection: only with the last one does SQLite tidy up beside its file."""
+        if self._kept is not None:
+            self._kept.invalidate()
+            self._kept = None
+
+    def _move(self, patience: int = 0) -> None:
+        """Move all that is there; others may write meanwhile.
+
+        The next commit then begins the file beside it anew, unless somebody reads in it just then. With patience such
+        readers are waited for, for so many milliseconds, and nobody can write until that is over.
+        """
+        connection = self._connection()
+        if patience:
+            connection.execute(f"PRAGMA busy_timeout={patience}")
+        connection.execute(f"PRAGMA wal_checkpoint({'RESTART' if patience else 'PASSIVE'})").fetchone()
+        # SQLite syncs its file only where all is moved, and then with those waiting who are to write the next.
+        os.fsync(self._file())
+
+    def _connection(self) -> Any:
+        """Kept once it was needed: readers may have taken all others."""
+        if self._kept is None or self._kept_inode != self._ledger.inode:
+            self.close()
+            self._kept = self._storage.engine.raw_connection()
+            self._kept_inode = self._ledger.inode
+        return self._kept.driver_connection
+
+    def _file(self) -> int:
+        """SQLite's file, opened once more and for good: to close it would let go of SQLite's own locks on it."""
+        if self._synced_inode != self._ledger.inode:
+            self._synced_file = os.open(self._storage.location, os.O_RDWR)
+            self._synced_inode = self._ledger.inode
+        return self._synced_file
