@@ -5,10 +5,9 @@ import os
 
 import pytest
 from tests.support.children import run, until
+from tests.wire.loops import LOOPS
 
 from mcpproxy.wire.turns import Output, pieces
-
-LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
 
 @pytest.mark.parametrize("chunk", [b"", b"one\n", b"x" * 100_000, b"\n" * 128 + b"x" * 10_000, b"\n" * 128])
