@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,19 +9,12 @@ import pytest
 from mcpproxy.catalog.catalog import Catalog, Snapshot
 from mcpproxy.catalog.listing import Listing, read_tools
 from mcpproxy.catalog.store import ListingStore
-from mcpproxy.storage.engine import Storage, open_storage
+from mcpproxy.storage.engine import Storage
 
 
 def listing(server: str, *tools: str, identity: str = "x", **more: Any) -> Listing:
     found, _ = read_tools(server, [b'{"name":"%s"}' % name.encode() for name in tools])
     return Listing(server=server, identity=identity, tools=found, listed_at=100.25, **more)
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Any:
-    opened = open_storage("sqlite", tmp_path)
-    yield opened
-    opened.close()
 
 
 def names(catalog: Catalog) -> list[str]:
