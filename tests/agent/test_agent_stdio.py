@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.call_corpus import CALLS, ERAS, RAW_RESULTS
 from tests.agent.pipe_agent import HANDSHAKE, READS, talking
-from tests.agent.test_agent_lanes import CALLS, ERAS, RAW_RESULTS
 from tests.calls.proxy import Proxy, echo, running
 
 from mcpproxy.agent import stdio
