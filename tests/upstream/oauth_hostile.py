@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import keyring
+import keyring.backends.fail
+import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from tests.upstream.oauth_server import free_port, serving
 
-if TYPE_CHECKING:
-    from tests.upstream.oauth_server import free_port, serving
-else:
-    from oauth_server import free_port, serving
+from mcpproxy.config.models import OAuth
+from mcpproxy.upstream.oauth.session import OAuthSession
+from mcpproxy.upstream.tokens import TokenStore
 
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
 METADATA = "/.well-known/oauth-authorization-server"
+CALLBACK = "http://127.0.0.1:8080/oauth/callback"
 
 
 class HostileServer:
@@ -61,3 +66,27 @@ def hostile_server() -> Iterator[HostileServer]:
     server = HostileServer(origin)
     with serving(server, listener):
         yield server
+
+
+@pytest.fixture(autouse=True)
+def no_keyring() -> None:
+    keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError(f"a process was started: {args}")
+
+    for name in ("subprocess.Popen", "os.system", "os.posix_spawn", "os.execv", "webbrowser.open"):
+        monkeypatch.setattr(name, refuse)
+
+
+@pytest.fixture
+def server() -> Iterator[HostileServer]:
+    with hostile_server() as running:
+        yield running
+
+
+def session_for(server: HostileServer, folder: Path, oauth: OAuth | None = None) -> OAuthSession:
+    return OAuthSession("notes", f"{server.origin}/mcp", oauth, TokenStore(folder), redirect_uri=CALLBACK)
