@@ -24,7 +24,8 @@ from mcpproxy.calls.model import Caller
 from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Config, Server
 from mcpproxy.listen import HostCheck, open_socket, serve_http
-from mcpproxy.upstream.connection import Connection, Era, Link, connect
+from mcpproxy.upstream.connection import Connection
+from mcpproxy.upstream.handshake import Era, Link, connect
 from mcpproxy.wire.reaper import Reaper
 
 CONFIG = Config()

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.fuzz.trust_model import HINTS, OPERATIONS, Definition, Expected, Model, Settings
 from tests.fuzz.trust_proxy import CALLERS, FACES, Call, TrustProxy, trust_proxy
 
-from mcpproxy.upstream import server as life
+from mcpproxy.upstream import watch
 
 MACHINES = int(os.environ.get("FUZZ_MACHINES", "8"))
 STEPS = 30
@@ -246,8 +246,8 @@ def _recorded(call: Call, code: str | None) -> str:
 
 @pytest.fixture
 def proxy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrustProxy]:
-    monkeypatch.setattr(life, "RELIST_PAUSE", 0.01)
-    monkeypatch.setattr(life, "LONGEST_RELIST_PAUSE", 0.02)
+    monkeypatch.setattr(watch, "RELIST_PAUSE", 0.01)
+    monkeypatch.setattr(watch, "LONGEST_RELIST_PAUSE", 0.02)
     with trust_proxy(tmp_path_factory.mktemp("trust")) as started:
         yield started
 

@@ -15,7 +15,8 @@ from tests.support.http_servers import HttpUpstream, answer, event, free_port, h
 
 from mcpproxy.config.models import Server
 from mcpproxy.upstream import server as life
-from mcpproxy.upstream.connection import Era
+from mcpproxy.upstream import watch
+from mcpproxy.upstream.handshake import Era
 from mcpproxy.upstream.server import NotReady, State
 from mcpproxy.wire.errors import AnswerTooLarge, ChannelClosed, HttpStatus, Unauthorized
 
@@ -26,7 +27,7 @@ LIST_CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(life, "LONGEST_PAUSE", 0.4)
-    monkeypatch.setattr(life, "RELIST_PAUSE", 0.05)
+    monkeypatch.setattr(watch, "RELIST_PAUSE", 0.05)
 
 
 def at(url: str, **more: Any) -> Server:
@@ -493,7 +494,7 @@ def test_a_modern_server_that_refuses_to_be_listened_to_stays_ready(status: int)
 
 
 def test_the_ping_of_an_http_server_that_is_gone_brings_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "PING_EVERY", 0.1)
+    monkeypatch.setattr(watch, "PING_EVERY", 0.1)
 
     async def main() -> None:
         upstream = HttpUpstream()

@@ -16,6 +16,7 @@ from tests.support.http_servers import free_port
 
 from mcpproxy.config.models import Config, Duration, Server
 from mcpproxy.upstream import server as life
+from mcpproxy.upstream import watch
 from mcpproxy.upstream.server import NotReady, State
 from mcpproxy.wire.errors import CallTimeout, ChannelClosed
 
@@ -373,8 +374,8 @@ def test_a_call_that_waits_for_a_server_learns_that_it_was_stopped() -> None:
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 def test_an_idle_server_that_stopped_answering_is_replaced(monkeypatch: pytest.MonkeyPatch, era: str) -> None:
-    monkeypatch.setattr(life, "PING_EVERY", 0.1)
-    monkeypatch.setattr(life, "PING_PATIENCE", 0.5)
+    monkeypatch.setattr(watch, "PING_EVERY", 0.1)
+    monkeypatch.setattr(watch, "PING_PATIENCE", 0.5)
 
     async def main() -> None:
         async with house(bad_server("a", era=era)) as home:
@@ -391,8 +392,8 @@ def test_an_idle_server_that_stopped_answering_is_replaced(monkeypatch: pytest.M
 
 
 def test_a_server_that_is_busy_with_a_call_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "PING_EVERY", 0.05)
-    monkeypatch.setattr(life, "PING_PATIENCE", 0.1)
+    monkeypatch.setattr(watch, "PING_EVERY", 0.05)
+    monkeypatch.setattr(watch, "PING_PATIENCE", 0.1)
 
     async def main() -> None:
         async with house(bad_server("a")) as home:

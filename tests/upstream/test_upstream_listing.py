@@ -13,7 +13,7 @@ from tests.support.children import bad_server, run, until
 from tests.support.houses import house
 
 from mcpproxy.config.models import Server
-from mcpproxy.upstream import connection
+from mcpproxy.upstream import connection, watch
 from mcpproxy.upstream import server as life
 from mcpproxy.upstream.server import State
 
@@ -22,7 +22,7 @@ from mcpproxy.upstream.server import State
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(life, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(life, "LONGEST_PAUSE", 0.4)
-    monkeypatch.setattr(life, "RELIST_PAUSE", 0.05)
+    monkeypatch.setattr(watch, "RELIST_PAUSE", 0.05)
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:

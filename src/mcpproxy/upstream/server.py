@@ -9,19 +9,21 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
-from mcpproxy.catalog.listing import Listing, read_tools
+from mcpproxy.catalog.listing import Listing
 from mcpproxy.catalog.tool import Tool
 from mcpproxy.config.models import Config, Server
-from mcpproxy.upstream.connection import Connection, Era, Incompatible, Link, connect
+from mcpproxy.upstream.connection import Connection
+from mcpproxy.upstream.handshake import Era, Incompatible, Link, connect
 from mcpproxy.upstream.log import ServerLog
+from mcpproxy.upstream.watch import Watch
 from mcpproxy.wire.channel import OnProgress
 from mcpproxy.wire.credentials import Credentials
-from mcpproxy.wire.errors import CallTimeout, ChannelClosed, SessionExpired, Unauthorized, WireError
+from mcpproxy.wire.errors import ChannelClosed, SessionExpired, Unauthorized, WireError
 from mcpproxy.wire.reaper import Reaper
 
 log = logging.getLogger(__name__)
@@ -30,14 +32,10 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 STEADY_AFTER = 30.0
 """A server that stayed up this long starts again at the first pause."""
-PING_EVERY = 30.0
-PING_PATIENCE = 10.0
 HANDSHAKE_PATIENCE = 30.0
 """A handshake may take this long even where calls may not: many servers install themselves first."""
 SLOT_PATIENCE = 10.0
 """A server that takes longer to start makes room for the next one."""
-RELIST_PAUSE = 0.25
-LONGEST_RELIST_PAUSE = 30.0
 _EAGER_EVERY = 1.0
 
 
@@ -108,7 +106,7 @@ class Upstream:
         self._eager_at = 0.0
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
-        self._relist = asyncio.Event()
+        self._watch = Watch(server.name, server_identity(server), server_log, around.on_listing)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -226,7 +224,7 @@ class Upstream:
             on_stderr=self.log.stderr,
             reaper=self._around.reaper,
             credentials=login,
-            on_tools_changed=self._relist.set,
+            on_tools_changed=self._watch.list_soon,
             on_message=self.log.note,
         )
 
@@ -234,77 +232,15 @@ class Upstream:
         async with contextlib.AsyncExitStack() as stack:
             async with _held(self._around.slots, SLOT_PATIENCE):
                 connection = await stack.enter_async_context(connect(link, self._era))
-                await self._list(connection)
+                await self._watch.list(connection, self._patience())
             self._connection = connection
             self._was_ready = True
             try:
                 self._set(State.READY, "")
-                await self._serve(connection)
+                await self._watch.keep(connection, self._patience)
             finally:
                 self._connection = None
                 self._around.on_away(self.name)
-
-    async def _list(self, connection: Connection) -> None:
-        self._relist.clear()
-        definitions = await connection.list_tools(self._patience())
-        tools, problems = await asyncio.to_thread(read_tools, self.name, definitions)
-        for problem in problems[:20]:
-            self.log.note(problem)
-            log.warning("%s", problem)
-        await self._around.on_listing(
-            Listing(
-                server=self.name,
-                identity=self.identity,
-                tools=tools,
-                listed_at=time.time(),
-                instructions=connection.instructions,
-                protocol_version=connection.protocol_version,
-                server_version=connection.server_version,
-            )
-        )
-
-    async def _serve(self, connection: Connection) -> None:
-        """Keep the list fresh and the server honest, until the connection ends."""
-        closed = connection.channel.closed
-        pause = RELIST_PAUSE
-        listed = 0.0
-        while True:
-            relist = asyncio.ensure_future(self._relist.wait())
-            news: set[asyncio.Future[Any]] = {relist, closed}
-            try:
-                await asyncio.wait(news, timeout=PING_EVERY, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                relist.cancel()
-            if closed.done():
-                raise ChannelClosed(closed.result())
-            if self._relist.is_set():
-                # Changes come in bursts, and one list serves them all; a server that never rests is asked ever less.
-                steady = time.monotonic() - listed > 4 * pause
-                pause = RELIST_PAUSE if steady else min(2 * pause, LONGEST_RELIST_PAUSE)
-                await asyncio.wait({closed}, timeout=pause)
-                await self._list_again(connection)
-                listed = time.monotonic()
-            elif connection.channel.in_flight == 0:
-                await self._check(connection)
-
-    async def _list_again(self, connection: Connection) -> None:
-        try:
-            await self._list(connection)
-        except WireError as error:
-            fatal = isinstance(error, Unauthorized | SessionExpired) or connection.channel.closed.done()
-            if fatal or connection.channel.in_flight == 0:
-                raise
-            # It holds calls that may yet end well.
-            self.log.note(f"its tools could not be listed again: {error}")
-            self._relist.set()
-
-    async def _check(self, connection: Connection) -> None:
-        """A server that holds its calls is busy; one that is idle and does not answer is gone."""
-        try:
-            await connection.ping(PING_PATIENCE)
-        except CallTimeout:
-            if connection.channel.in_flight == 0:
-                raise ChannelClosed(f"it did not answer a ping within {PING_PATIENCE:g} s") from None
 
     async def _pause(self, state: State, reason: str) -> None:
         growth = 2 ** min(self._failures - 1, 30)  # past that the number itself would not fit
@@ -402,7 +338,7 @@ class Upstream:
                 tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
             )
         except (Unauthorized, ChannelClosed):
-            self._relist.set()  # was it this call alone, or is it all of the server? The next list will say.
+            self._watch.list_soon()  # was it this call alone, or is it all of the server? The next list will say.
             raise
 
 
