@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 from tests.catalog.trust_desk import DELETE, LIAR, READ, WRITE, Desk, listing
-from tests.storage.conftest import postgres_server, postgres_url, storage_setting
+from tests.support.postgres import postgres_server, postgres_url, storage_setting
 
 from mcpproxy.catalog.tables import tool_lists
 from mcpproxy.catalog.trust_store import TrustStore

@@ -15,7 +15,7 @@ from tests.config.test_config_docs import documented
 from tests.faults.stores import call, new_proxy
 from tests.faults.upstream_table import FAULTS
 from tests.journeys.support import CONSOLE, KEY, Proxy, environment
-from tests.storage.conftest import postgres_server, postgres_url
+from tests.support.postgres import postgres_server, postgres_url
 
 from mcpproxy import asgi, http1
 from mcpproxy.access import tokens
