@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpproxy.calls import longtexts, result
-from mcpproxy.calls.longtexts import LARGE, bare_of
+from mcpproxy.calls.longtexts import _PER_LEFT, _PER_QUOTE, LARGE, bare_of
 
 # Long and short, plain and not, with all that a careless search for quotes trips over.
 texts = st.text(alphabet='ab"\\é\U0001f600\n{}[]:,', max_size=60) | st.integers(20, 60).map("x".__mul__)
@@ -21,14 +21,14 @@ values = st.recursive(
 )
 results = st.fixed_dictionaries(
     {"content": st.lists(values, max_size=4)},
-    optional={"structuredContent": values, "isError": st.booleans(), "_meta": values},
+    optional={"structuredContent": values, "isError": st.booleans(), "resultType": texts, "_meta": values},
 )
 spoilt = st.sampled_from([b"", b'"', b"\\", b"\\u", b"\\ud800", b"\0", b"\x1f", b"\x7f", b"\xff", b"{", b"}", b","])
 
 
 @pytest.fixture(autouse=True, scope="module")
 def of_any_size() -> Iterator[None]:
-    with patch.object(longtexts, "_LONG", 20), patch.object(result, "LARGE", 0):
+    with patch.multiple(longtexts, _LONG=20, _PER_QUOTE=1, _PER_LEFT=1), patch.object(result, "LARGE", 0):
         yield
 
 
@@ -58,6 +58,8 @@ def test_what_is_seen_is_what_a_look_at_every_byte_sees(
 @given(st.lists(st.sampled_from([b'"', b"\\", b"x" * 30, b"{", b"}", b":", b",", b'"content"', b"\n", b"1"])))
 @example([b'{"content":"', b"x" * 30])
 @example([b'{"content":"', b"x" * 30, b'\\"'])
+@example([b'{"resultType":"', b"x" * 30, b'"}'])
+@example([b'{"resultType":"', b"x" * 30, b'\xff"}'])
 @example([b'{"', b"x" * 30, b'":1,"content":[],"content":["', b"x" * 30, b'"]}'])
 def test_any_bytes_are_seen_alike(parts: list[bytes]) -> None:
     raw = b"".join(parts)
@@ -79,5 +81,15 @@ def test_a_text_that_has_to_be_read_stays() -> None:
 
 def test_very_many_strings_are_left_to_the_parser() -> None:
     raw = json.dumps({"content": ["x"] * LARGE}).encode()
-    assert bare_of(raw) is None
-    assert seen(raw) == seen_byte_by_byte(raw)
+    with patch.object(longtexts, "_PER_QUOTE", _PER_QUOTE):
+        assert bare_of(raw) is None
+        assert seen(raw) == seen_byte_by_byte(raw)
+
+
+@pytest.mark.parametrize("rows", [b"[],", b"{},", b"1,", b"[[[[]]]],", b"      "])
+def test_a_result_with_much_beside_its_long_texts_is_left_to_the_parser(rows: bytes) -> None:
+    raw = b'{"content":["%s",%s 1]}' % (b"x" * LARGE, rows * 1000)
+    assert bare_of(raw) is not None
+    with patch.object(longtexts, "_PER_LEFT", _PER_LEFT):
+        assert bare_of(raw) is None
+        assert seen(raw) == seen_byte_by_byte(raw)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mcpproxy.outputs import guards
 from mcpproxy.outputs.guards import count_keys, count_marks, too_deep
+from mcpproxy.outputs.strings import strings
 
 # Brackets, quotes, colons and backslashes in strings and keys are what a careless scan trips over.
 TEXT = st.text(alphabet='"\\[]{}:,a\u2028\n', max_size=8)
@@ -96,3 +97,10 @@ def test_what_is_not_json_never_raises(raw: bytes, limit: int) -> None:
     assert too_deep(raw, limit) in (True, False)
     with patch.object(guards, "_LARGE", 0):
         assert too_deep(raw, limit) in (True, False)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4095, 4096, 4097, 8192, 8193, 12_288, 100_001])
+def test_a_quote_ends_its_string_behind_an_even_number_of_backslashes(count: int) -> None:
+    first = b'"x' + b"\\" * count + b'"'
+    raw = b"[%s,0]" % first
+    assert strings(raw, 2) == [(1, 1 + len(first) if count % 2 == 0 else len(raw))]

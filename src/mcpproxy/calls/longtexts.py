@@ -13,7 +13,10 @@ from mcpproxy.outputs.strings import strings
 LARGE = 65_536
 """From this size of a result on it pays."""
 _LONG = 4096
-_MOST_QUOTES = 2_000
+_PER_QUOTE = 4096
+"""A result with a quote more often than this has mostly short strings, and its parser is faster."""
+_PER_LEFT = 64
+"""What is left is read into objects, which takes many times longer than to go through it: one part in this many."""
 _FIRST_PRINTABLE = 0x20
 
 
@@ -29,19 +32,21 @@ class Bare(NamedTuple):
 
 
 def bare_of(result: bytes) -> Bare | None:
-    """The result without its long strings, those that are as plain as can be; None where it has too many strings."""
-    found = strings(result, _MOST_QUOTES)
+    """The result without its long strings, those that are as plain as can be; None where much else is in it."""
+    found = strings(result, len(result) // _PER_QUOTE)
     if found is None:
+        return None
+    long = [(start, end) for start, end in found if end - start > _LONG and _is_plain(result, start + 1, end - 1)]
+    if len(result) - sum(end - start for start, end in long) > len(result) // _PER_LEFT:
         return None
     kept: list[bytes] = []
     gone: list[tuple[int, int]] = []
     at = length = 0
-    for start, end in found:
-        if end - start > _LONG and _is_plain(result, start + 1, end - 1):
-            kept.append(result[at : start + 1])
-            length += start + 1 - at
-            gone.append((length, end - start - 2))
-            at = end - 1
+    for start, end in long:
+        kept.append(result[at : start + 1])
+        length += start + 1 - at
+        gone.append((length, end - start - 2))
+        at = end - 1
     kept.append(result[at:])
     return Bare(b"".join(kept), gone)
 

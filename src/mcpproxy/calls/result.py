@@ -47,7 +47,7 @@ def view(result: bytes) -> ResultView:
         return shown
     try:
         return _view(result)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _view_tolerantly(result)
 
 
@@ -60,6 +60,8 @@ def _view_past_texts(result: bytes) -> ResultView | None:
         shown = _view(bare.text)
         found = members(bare.text.decode("latin-1"))  # a character for each byte
     except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    if not shown.result_type:  # that may have been a long one
         return None
     whole = memoryview(result)
 

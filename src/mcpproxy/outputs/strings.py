@@ -6,6 +6,7 @@ That is many times faster than a look at each byte, where strings are few and lo
 from __future__ import annotations
 
 _BACKSLASH = ord("\\")
+_MANY = b"\\" * 4096
 
 
 def strings(raw: bytes, most_quotes: int) -> list[tuple[int, int]] | None:
@@ -21,7 +22,7 @@ def strings(raw: bytes, most_quotes: int) -> list[tuple[int, int]] | None:
             quotes += 1
             if quotes > most_quotes:
                 return None
-            escaped = _backslashes(raw, at, end) % 2 == 1
+            escaped = _is_escaped(raw, at, end)
             at = end + 1
             if not escaped:
                 break
@@ -31,9 +32,11 @@ def strings(raw: bytes, most_quotes: int) -> list[tuple[int, int]] | None:
     return found
 
 
-def _backslashes(raw: bytes, start: int, end: int) -> int:
-    """How many there are right before the end."""
+def _is_escaped(raw: bytes, start: int, end: int) -> bool:
+    """Whether the quote here has a backslash before it that is not itself escaped."""
     if end == start or raw[end - 1] != _BACKSLASH:
-        return 0
-    piece = raw[start:end]
-    return len(piece) - len(piece.rstrip(b"\\"))
+        return False
+    while raw.endswith(_MANY, start, end):  # one by one, megabytes of them would take long
+        end -= len(_MANY)
+    piece = raw[max(start, end - len(_MANY)) : end]
+    return (len(piece) - len(piece.rstrip(b"\\"))) % 2 == 1
