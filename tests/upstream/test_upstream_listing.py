@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 from tests.support.children import bad_server, run, until
 from tests.support.houses import house
+from tests.upstream.quick_lives import quick_lists
 
 from mcpproxy.config.models import Server
-from mcpproxy.upstream import connection, watch
+from mcpproxy.upstream import connection
 from mcpproxy.upstream import server as life
 from mcpproxy.upstream.server import State
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(life, "LONGEST_PAUSE", 0.4)
-    monkeypatch.setattr(watch, "RELIST_PAUSE", 0.05)
+__all__ = ["quick_lists"]
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
