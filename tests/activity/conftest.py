@@ -1,10 +1,6 @@
 """A journal on each kind of database: SQLite in a file, and a real PostgreSQL."""
 
-import os
 import shutil
-import tempfile
-import uuid
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -13,36 +9,22 @@ from typing import Any
 import psycopg
 import pytest
 from msgspec import Raw
+from tests.support.postgres import new_database, postgres_server, start_server
 
 from mcpproxy.activity.journal import Journal
 from mcpproxy.activity.record import Record
 from mcpproxy.config.models import Activity
 from mcpproxy.storage.engine import Storage, open_storage
 
+__all__ = ["postgres_server"]
+
 Running = Callable[..., AbstractAsyncContextManager[Journal]]
 
 
 @pytest.fixture(scope="session")
 def start_postgres() -> Callable[[Path], Any]:
-    """Starts a server with its data in this folder.
-
-    Not under pytest's own folder: the server runs as another user where the tests run as root, and must get there.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it remarks on an unset XDG_RUNTIME_DIR
-        from pgserver.postgres_server import get_server
-    return lambda folder: get_server(folder, cleanup_mode="delete")
-
-
-@pytest.fixture(scope="session")
-def postgres_server(start_postgres: Callable[[Path], Any]) -> Iterator[str]:
-    # Named by process, so that every room's tests in it share one server.
-    server = start_postgres(Path(tempfile.gettempdir()) / f"mcpproxy-pg-{os.getpid()}")
-    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET fsync = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield server.get_uri()
-    server.cleanup()
+    """Starts a server of its own with its data in this folder."""
+    return start_server
 
 
 @pytest.fixture(scope="session")
@@ -56,11 +38,8 @@ def migrated_template(postgres_server: str, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def postgres_url(postgres_server: str, migrated_template: str) -> Iterator[str]:
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {migrated_template}')
-        yield postgres_server.replace("/postgres?", f"/{name}?")
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with new_database(postgres_server, migrated_template) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
