@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpproxy.calls import longtexts, result
-from mcpproxy.calls.longtexts import _PER_LEFT, _PER_QUOTE, LARGE, bare_of
+from mcpproxy.calls.longtexts import _MOST_LEFT, _PER_QUOTE, LARGE, bare_of
 
 # Long and short, plain and not, with all that a careless search for quotes trips over.
 texts = st.text(alphabet='ab"\\é\U0001f600\n{}[]:,', max_size=60) | st.integers(20, 60).map("x".__mul__)
@@ -28,7 +28,7 @@ spoilt = st.sampled_from([b"", b'"', b"\\", b"\\u", b"\\ud800", b"\0", b"\x1f", 
 
 @pytest.fixture(autouse=True, scope="module")
 def of_any_size() -> Iterator[None]:
-    with patch.multiple(longtexts, _LONG=20, _PER_QUOTE=1, _PER_LEFT=1), patch.object(result, "LARGE", 0):
+    with patch.multiple(longtexts, _LONG=20, _PER_QUOTE=1, _MOST_LEFT=64 * LARGE), patch.object(result, "LARGE", 0):
         yield
 
 
@@ -81,6 +81,7 @@ def test_a_text_that_has_to_be_read_stays() -> None:
 
 def test_very_many_strings_are_left_to_the_parser() -> None:
     raw = json.dumps({"content": ["x"] * LARGE}).encode()
+    assert bare_of(raw) is not None
     with patch.object(longtexts, "_PER_QUOTE", _PER_QUOTE):
         assert bare_of(raw) is None
         assert seen(raw) == seen_byte_by_byte(raw)
@@ -88,8 +89,8 @@ def test_very_many_strings_are_left_to_the_parser() -> None:
 
 @pytest.mark.parametrize("rows", [b"[],", b"{},", b"1,", b"[[[[]]]],", b"      "])
 def test_a_result_with_much_beside_its_long_texts_is_left_to_the_parser(rows: bytes) -> None:
-    raw = b'{"content":["%s",%s 1]}' % (b"x" * LARGE, rows * 1000)
+    raw = b'{"content":["%s",%s 1]}' % (b"x" * LARGE, rows * 3000)
     assert bare_of(raw) is not None
-    with patch.object(longtexts, "_PER_LEFT", _PER_LEFT):
+    with patch.object(longtexts, "_MOST_LEFT", _MOST_LEFT):
         assert bare_of(raw) is None
         assert seen(raw) == seen_byte_by_byte(raw)

@@ -12,11 +12,12 @@ from mcpproxy.outputs.strings import strings
 
 LARGE = 65_536
 """From this size of a result on it pays."""
-_LONG = 4096
+_LONG = 32_768
+"""A parser is through a shorter string before it is found to be plain."""
 _PER_QUOTE = 4096
 """A result with a quote more often than this has mostly short strings, and its parser is faster."""
-_PER_LEFT = 64
-"""What is left is read into objects, which takes many times longer than to go through it: one part in this many."""
+_MOST_LEFT = 4096
+"""What is left is read into objects, which takes many times longer than to go through it."""
 _FIRST_PRINTABLE = 0x20
 
 
@@ -37,7 +38,7 @@ def bare_of(result: bytes) -> Bare | None:
     if found is None:
         return None
     long = [(start, end) for start, end in found if end - start > _LONG and _is_plain(result, start + 1, end - 1)]
-    if len(result) - sum(end - start for start, end in long) > len(result) // _PER_LEFT:
+    if len(result) - sum(end - start for start, end in long) > _MOST_LEFT:
         return None
     kept: list[bytes] = []
     gone: list[tuple[int, int]] = []
