@@ -19,6 +19,7 @@ from msgspec import Raw, Struct
 from mcpproxy.access.identify import Gate
 from mcpproxy.agent.http import HttpFace, incoming_of
 from mcpproxy.agent.lane import Lane
+from mcpproxy.agent.peek import Carried
 from mcpproxy.agent.sdk import AgentServer, Placeholders
 from mcpproxy.calls.model import Caller
 from mcpproxy.catalog.tool import Tool
@@ -44,7 +45,13 @@ def face(connection: Connection) -> HttpFace:
     """The MCP face over HTTP, whose every call goes to the one upstream."""
 
     async def dispatch(
-        name: str, arguments: bytes, caller: Caller, request_id: str, on_progress: Callable[[bytes], None] | None
+        name: str,
+        arguments: bytes,
+        caller: Caller,
+        request_id: str,
+        on_progress: Callable[[bytes], None] | None,
+        *,
+        carried: Carried | None = None,
     ) -> bytes:
         asked = _read(arguments)
         return await connection.call_tool(

@@ -1,15 +1,13 @@
 """`/metrics` and traces: numbers that add up, labels that nobody can blow up, spans that reach a collector."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.api.serving import Rest, serving
 from tests.calls.proxy import echo
+from tests.support.collector import Collector, collecting
 
 from mcpproxy.calls.meter import BUCKETS, MOST_SERVERS, OTHERS, Latency, Meter
 from mcpproxy.calls.pipeline import STAGES
@@ -125,49 +123,10 @@ def test_servers_beyond_the_bound_are_counted_together() -> None:
     assert meter.calls[OTHERS, "call_tool_read", "success"] == 5
 
 
-class Collector:
-    """An OpenTelemetry collector as far as the exporter can tell."""
-
-    def __init__(self) -> None:
-        self.spans: list[Any] = []
-        self.came = threading.Condition()
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    import gzip
-
-                    body = gzip.decompress(body)
-                found = ExportTraceServiceRequest.FromString(body)
-                with collector.came:
-                    for resource in found.resource_spans:
-                        for scope in resource.scope_spans:
-                            collector.spans += scope.spans
-                    collector.came.notify_all()
-                self.send_response(200 if self.path == "/v1/traces" else 404)
-                self.end_headers()
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def wait(self, count: int) -> list[Any]:
-        with self.came:
-            assert self.came.wait_for(lambda: len(self.spans) >= count, 30), len(self.spans)
-            return list(self.spans)
-
-
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    found = Collector()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    with collecting() as found:
+        yield found
 
 
 def test_a_call_is_traced_stage_by_stage_where_that_is_wanted(collector: Collector, tmp_path: Any) -> None:

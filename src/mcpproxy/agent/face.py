@@ -25,6 +25,7 @@ from mcpproxy.policy.verdict import Refusal
 
 if TYPE_CHECKING:
     from mcpproxy.access.identify import Gate
+    from mcpproxy.agent.peek import Carried
     from mcpproxy.calls.house import House
     from mcpproxy.calls.pipeline import Pipeline
     from mcpproxy.catalog.listing import Listing
@@ -114,6 +115,8 @@ class AgentFace:
         caller: Caller,
         request_id: str,
         on_progress: Callable[[bytes], None] | None,
+        *,
+        carried: Carried | None = None,
     ) -> bytes:
         """Run a built-in tool and return its raw result."""
         operation = OPERATION_OF.get(name)
@@ -125,6 +128,8 @@ class AgentFace:
             call = Call(
                 operation, asked, caller, request_id=request_id, config=self._settings(), on_progress=on_progress
             )
+            if carried is not None and self._pipeline.tracing is not None:
+                call.parent = self._pipeline.tracing.parent_of(*carried)
             return (await self._pipeline.run(call)).result
         return await self._own(name, arguments, caller, request_id)
 

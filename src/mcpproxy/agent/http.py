@@ -19,7 +19,7 @@ from msgspec import Struct
 from mcpproxy.access.identify import Gate, Identity, Unidentified
 from mcpproxy.activity.record import new_id
 from mcpproxy.agent.lane import Arrived, Lane
-from mcpproxy.agent.peek import peek
+from mcpproxy.agent.peek import Carried, peek
 from mcpproxy.agent.sdk import MARK, AgentServer, Placeholders
 from mcpproxy.agent.sessions import Session, Sessions
 from mcpproxy.asgi import (
@@ -67,6 +67,7 @@ class HttpIncoming(Struct):
     request_id: str
     arguments: bytes = b"{}"
     gone: asyncio.Event | None = None
+    carried: Carried | None = None
 
 
 def incoming_of(request: Any) -> HttpIncoming:
@@ -204,7 +205,8 @@ class HttpFace:
         if session is None:
             caller = msgspec.structs.replace(caller, client_name=seen.client_name)
         gone = asyncio.Event()
-        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, seen.arguments, gone)
+        carried = (headers, seen.meta)
+        scope["mcpproxy.incoming"] = HttpIncoming(caller, arrived.request_id, seen.arguments, gone, carried)
         if seen.method == "notifications/cancelled" and session is not None and seen.request_id is not None:
             self._lane.cancel(session.id, seen.request_id)
         scope["headers"] = list(_for_the_sdk(scope["headers"], session))

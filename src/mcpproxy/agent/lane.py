@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MODERN = b"2026-07-28"
 HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 MAX_ENVELOPES = 1000
+NO_HEADERS = Headers(())
 _MAX_ENVELOPE_BYTES = 8192
 _ROUTING = frozenset(
     (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
@@ -72,6 +73,7 @@ class Taken(Struct, frozen=True):
     request_id: str
     session: Session | None
     token: int | str | None
+    headers: Headers
 
 
 _decode = msgspec.json.Decoder(_Request).decode
@@ -106,7 +108,7 @@ class Lane:
                 return None
             self._accepted.move_to_end(found)
             caller = msgspec.structs.replace(caller, client_name=self._accepted[found])
-        return Taken(request, caller, arrived.request_id, session, None if token is UNSET else token)
+        return Taken(request, caller, arrived.request_id, session, None if token is UNSET else token, headers)
 
     def read_line(self, line: bytes, accepted: Mapping[Envelope, Caller]) -> Taken | None:
         """The same for a line of a connection that has one client, with the envelopes that the SDK took there."""
@@ -117,7 +119,7 @@ class Lane:
         caller = accepted.get(_parts(request.params.meta))
         if token is None or caller is None:
             return None
-        return Taken(request, caller, new_id(), None, None if token is UNSET else token)
+        return Taken(request, caller, new_id(), None, None if token is UNSET else token, NO_HEADERS)
 
     async def run(self, taken: Taken, reply: Reply) -> None:
         """Make the call and answer it."""
@@ -137,6 +139,7 @@ class Lane:
                     taken.caller,
                     taken.request_id,
                     exchange.report if taken.token is not None else None,
+                    carried=(taken.headers, request.params.meta),
                 )
             finally:
                 reply.unwatch()

@@ -8,14 +8,17 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
 from mcpproxy.agent.arguments import UNREADABLE
+from mcpproxy.asgi import Headers
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 
 Shape = TypeVar("Shape")
+Carried = tuple[Headers, dict[str, Raw] | UnsetType]
+"""Where a request may name the span of its caller: its headers, and its `_meta`."""
 
 
 class Peek(Struct, frozen=True):
@@ -29,6 +32,7 @@ class Peek(Struct, frozen=True):
     client_name: str | None = None
     modern: bool = False
     """Whether it carries the envelope of 2026-07-28."""
+    meta: dict[str, Raw] = {}
 
 
 class _Message(Struct):
@@ -54,7 +58,8 @@ def peek(message: bytes) -> Peek:
     meta: dict[str, Raw] = _read(params.meta, dict[str, Raw], {})
     named = {CLIENT_KEY: params.client_info} if seen.method == "initialize" else meta
     request_id: int | str | None = _read(params.request_id, int | str, None)
-    return Peek(seen.method, bytes(params.arguments) or b"{}", request_id, client_name(named), VERSION_KEY in meta)
+    arguments = bytes(params.arguments) or b"{}"
+    return Peek(seen.method, arguments, request_id, client_name(named), VERSION_KEY in meta, meta)
 
 
 def client_name(meta: Mapping[str, Raw]) -> str | None:

@@ -30,6 +30,7 @@ from mcpproxy.wire import envelope
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
+    from mcpproxy.agent.peek import Carried
     from mcpproxy.calls.model import Caller
 
 log = logging.getLogger(__name__)
@@ -53,10 +54,22 @@ class Incoming(Protocol):
     """The raw `arguments` of a tools/call."""
     gone: asyncio.Event | None
     """Set when the client left before the answer; None where the transport itself ends with it."""
+    carried: Carried | None
 
 
-Dispatch = Callable[[str, bytes, "Caller", str, Callable[[bytes], None] | None], Awaitable[bytes]]
-"""Run a built-in tool: name, raw arguments, caller, request id, progress; returns the raw result."""
+class Dispatch(Protocol):
+    """Runs a built-in tool and returns its raw result."""
+
+    def __call__(
+        self,
+        name: str,
+        arguments: bytes,
+        caller: Caller,
+        request_id: str,
+        on_progress: Callable[[bytes], None] | None,
+        *,
+        carried: Carried | None = None,
+    ) -> Awaitable[bytes]: ...
 
 
 class Placeholders:
@@ -177,6 +190,7 @@ class AgentServer(Server[dict[str, Any]]):
             incoming.caller,
             incoming.request_id,
             reports.put if reports is not None else None,
+            carried=incoming.carried,
         )
         try:
             result = await (call if incoming.gone is None else _unless_gone(call, incoming.gone))

@@ -20,8 +20,8 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from mcpproxy.activity.record import new_id
-from mcpproxy.agent.lane import MAX_ENVELOPES, Envelope, Lane, Taken, envelope_of
-from mcpproxy.agent.peek import peek
+from mcpproxy.agent.lane import MAX_ENVELOPES, NO_HEADERS, Envelope, Lane, Taken, envelope_of
+from mcpproxy.agent.peek import Carried, peek
 from mcpproxy.agent.pipes import LinesIn, LinesOut, can_wait
 from mcpproxy.asgi import Headed
 from mcpproxy.calls.model import Caller
@@ -50,6 +50,7 @@ class StdioIncoming(Struct):
     request_id: str
     arguments: bytes = b"{}"
     gone: asyncio.Event | None = None
+    carried: Carried | None = None
 
 
 class StdioFace:
@@ -193,7 +194,7 @@ class StdioFace:
                 self._asked.clear()
         elif seen.method == "notifications/cancelled" and seen.request_id is not None:
             self._cancel(seen.request_id)
-        return StdioIncoming(caller, new_id(), seen.arguments)
+        return StdioIncoming(caller, new_id(), seen.arguments, carried=(NO_HEADERS, seen.meta))
 
     # The lane.
 

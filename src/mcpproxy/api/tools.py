@@ -17,7 +17,7 @@ from mcpproxy.agent.tools import describe
 from mcpproxy.api.envelope import ApiError, Failure, Ok, bad_field, failure_body, raw_ok
 from mcpproxy.api.schema import json_body
 from mcpproxy.api.services import RequestId, Rooms, caller, identity
-from mcpproxy.asgi import Gone
+from mcpproxy.asgi import Gone, Headers
 from mcpproxy.calls import result
 from mcpproxy.calls.model import Asked, Call, Reply
 from mcpproxy.calls.reports import Reports
@@ -193,6 +193,8 @@ async def call_tool(request: Request, rooms: Rooms, named: RequestId) -> Respons
         # Texts are cut to spare a model's context, and the rest is read by a tool that is not to be had here.
         config=structs.replace(rooms.loaded().config, tool_response_limit=0),
     )
+    if rooms.pipeline.tracing is not None:
+        call.parent = rooms.pipeline.tracing.parent_of(Headers(request.scope["headers"]))
     if _EVENTS in request.headers.get("accept", ""):
         # Nobody else waits for this stream, so it takes no turn: the call itself has its bounds.
         return StreamingResponse(_as_it_goes(request, rooms.pipeline, call), media_type=_EVENTS)

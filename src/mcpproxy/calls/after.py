@@ -76,6 +76,7 @@ async def _ask(call: Call, house: House) -> Refusal | None:
             max_timeout=call.config.call_tool_max_timeout,
             on_progress=call.on_progress,
             on_connected=compare,
+            trace=call.trace() if call.trace is not None else None,
         )
     except NotReady as error:
         return not_ready(call.server, error)

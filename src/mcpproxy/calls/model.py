@@ -15,6 +15,8 @@ from mcpproxy.policy.operations import VARIANT_OF, OperationType
 from mcpproxy.policy.verdict import Refusal
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
     from mcpproxy.calls.plans import Plan
     from mcpproxy.calls.result import ResultView
     from mcpproxy.catalog.tool import Tool
@@ -72,6 +74,7 @@ class Call:
         "on_progress",
         "opened",
         "operation",
+        "parent",
         "plan",
         "recorded_result",
         "request_id",
@@ -80,6 +83,7 @@ class Call:
         "started",
         "tool",
         "tool_name",
+        "trace",
         "view",
         "warnings",
     )
@@ -100,6 +104,10 @@ class Call:
         self.request_id = request_id
         self.config = config
         self.on_progress = on_progress
+        self.parent: Context | None = None
+        """The caller's own span, where calls are traced."""
+        self.trace: Callable[[], dict[str, str]] | None = None
+        """What tells a server of our span, where calls are traced."""
         self.id = new_id()
         self.began = now()
         self.started = time.perf_counter()

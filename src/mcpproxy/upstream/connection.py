@@ -76,18 +76,25 @@ class Connection:
         timeout: float,
         max_timeout: float,
         on_progress: OnProgress | None = None,
+        trace: Mapping[str, str] | None = None,
     ) -> Coroutine[Any, Any, bytes]:
         """Call a tool with raw arguments; the raw result comes back as the server wrote it."""
         headers = self._headers_for("tools/call", tool.name)
         if self.modern and b"x-mcp-header" in tool.input_schema and self.channel.kind == "http":
             headers = {**headers, **_param_headers(tool, arguments)}
+        meta = self._meta
+        if trace:
+            members = encode(trace)[1:-1]
+            meta = meta + b"," + members if meta else members
+            if self.channel.kind != "stdio":
+                headers = {**headers, **trace}
         return self.channel.call_raw(
             "tools/call",
             b"".join((b'{"name":', encode(tool.name), b',"arguments":', arguments, b"}")),
             timeout=timeout,
             max_timeout=max_timeout,
             on_progress=on_progress,
-            meta=self._meta,
+            meta=meta,
             headers=headers,
         )
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -314,11 +314,12 @@ class Upstream:
         max_timeout: float,
         on_progress: OnProgress | None = None,
         on_connected: Callable[[], None] = lambda: None,
+        trace: Mapping[str, str] | None = None,
     ) -> bytes:
         """Call a tool; a server that is still connecting is waited for within the same timeout.
 
         `on_connected` hears of a connection that was made meanwhile, before the call goes out over it, and may raise:
-        the server has listed its tools anew.
+        the server has listed its tools anew. `trace` names the span that the call is part of.
         """
         deadline = time.monotonic() + timeout
         connection = self._usable()
@@ -327,7 +328,7 @@ class Upstream:
             on_connected()
         try:
             return await connection.call_tool(
-                tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
+                tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress, trace=trace
             )
         except SessionExpired as error:
             # The server said it does not know us, so it did nothing: a new handshake, then the same call once more.
@@ -335,7 +336,7 @@ class Upstream:
             connection = await self.ready(_left(deadline))
             on_connected()
             return await connection.call_tool(
-                tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress
+                tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress, trace=trace
             )
         except (Unauthorized, ChannelClosed):
             self._watch.list_soon()  # was it this call alone, or is it all of the server? The next list will say.
