@@ -163,6 +163,10 @@ SHAPES: list[tuple[str, str | bytes, dict[str, str]]] = [
     ("token null", HEAD + 'META({"progressToken":null})}', {}),
     ("token object", HEAD + 'META({"progressToken":{}})}', {}),
     ("token bool", HEAD + 'META({"progressToken":true})}', {}),
+    ("trace", HEAD + 'META({"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})}', {}),
+    ("trace of no form", HEAD + 'META({"traceparent":"nonsense","tracestate":",=,","baggage":"\\ud800"})}', {}),
+    ("trace number", HEAD + 'META({"traceparent":7,"tracestate":null})}', {}),
+    ("trace state list", HEAD + 'META({"traceparent":"","tracestate":[["a"]]})}', {}),
     ("meta null", HEAD + "META(null)}", {}),
     ("meta array", HEAD + "META([])}", {}),
     (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.agent.call_corpus import CALLS, ERAS, RAW_RESULTS
-from tests.agent.pipe_agent import HANDSHAKE, READS, talking
+from tests.agent.pipe_agent import ENVELOPE, HANDSHAKE, READS, talking
 from tests.calls.proxy import Proxy, echo, running
 
 from mcpproxy.agent import stdio
@@ -278,6 +278,22 @@ async def test_an_envelope_that_the_sdk_has_not_taken_is_left_to_it(
             one.send("tools/call", params)
         assert result_of(await agent.answer()) == result_of(await other.answer())
         assert not taken
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_of_a_traced_agent_take_the_lane_although_each_names_another_span(
+    proxy: Proxy, taken: list[Taken], era: str
+) -> None:
+    async with talking(proxy) as agent:
+        await agent.greet(era)
+        for span in range(3):
+            parent = f"00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333{span}-01"
+            trace = {"traceparent": parent, "tracestate": "a=1"}
+            meta = json.dumps({**(ENVELOPE if era == "modern" else {}), **trace})
+            agent.send("tools/call", f'{{"name":"call_tool_read","arguments":{READS},"_meta":{meta}}}')
+            assert b'"result"' in await agent.answer()
+        assert len(taken) == 3 and len(agent.face._accepted) == 1
 
 
 @pytest.mark.anyio

@@ -34,6 +34,8 @@ HANDSHAKE = frozenset((b"2025-03-26", b"2025-06-18", b"2025-11-25"))
 MAX_ENVELOPES = 1000
 NO_HEADERS = Headers(())
 _MAX_ENVELOPE_BYTES = 8192
+# Texts under these names say nothing of the client, and may be others with each call.
+_TRACE = frozenset(("traceparent", "tracestate", "baggage"))
 _ROUTING = frozenset(
     (b"content-type", b"accept", b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
 )
@@ -244,7 +246,8 @@ def envelope_of(line: bytes) -> tuple[int | str, Envelope] | None:
 def _parts(meta: dict[str, Raw] | UnsetType) -> Envelope:
     if meta is UNSET:
         return ()
-    return tuple(sorted((key, bytes(value)) for key, value in meta.items() if key != "progressToken"))
+    parts = ((key, bytes(value)) for key, value in meta.items() if key != "progressToken")
+    return tuple(sorted(part for part in parts if part[0] not in _TRACE or part[1][:1] != b'"'))
 
 
 def _is_small(parts: Envelope) -> bool:
