@@ -61,7 +61,7 @@ def test_the_limit_is_drawn_exactly_where_a_parser_would_draw_it(
 @given(JSON, st.sampled_from([0, 32_768]))
 def test_marks_are_counted_outside_strings_only(value: Any, large: int) -> None:
     bare = json.dumps(value, ensure_ascii=False)
-    with patch.object(guards, "_LARGE", large):
+    with patch.object(guards, "_LARGE", large), patch.object(guards, "_FEW_QUOTES", 2_000):
         assert count_marks(bare.encode()) == marks(value)
 
 
