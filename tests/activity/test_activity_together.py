@@ -1,4 +1,4 @@
-"""Under load records wait for each other, for a few turns of the event loop, and share a commit."""
+"""Under load records wait for each other, for a short time, and share a commit."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,8 +6,9 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from mcpproxy.activity import journal as journal_module
 from mcpproxy.activity.jobs import Job
-from mcpproxy.activity.journal import MOST_TURNS, Journal
+from mcpproxy.activity.journal import Journal
 from mcpproxy.activity.record import Record
 from mcpproxy.activity.writer import Writer
 
@@ -43,19 +44,14 @@ async def write_later(journal: Journal, record: Record, turns: int) -> None:
 
 @SQLITE
 @pytest.mark.anyio
-async def test_records_that_come_turn_after_turn_share_a_commit(running: Running, call: Make, sizes: list[int]) -> None:
+@pytest.mark.parametrize(("seconds", "together"), [(60.0, True), (0.0, False)])
+async def test_records_that_come_turn_after_turn_share_a_commit_for_a_short_time(
+    running: Running, call: Make, sizes: list[int], monkeypatch: pytest.MonkeyPatch, seconds: float, together: bool
+) -> None:
     async with running() as journal:
         await be_busy(journal, call)
         sizes.clear()
-        await asyncio.gather(*(write_later(journal, call(), turns) for turns in range(5)))
-        assert sizes == [5]
-
-
-@SQLITE
-@pytest.mark.anyio
-async def test_a_stream_without_end_holds_nobody_up(running: Running, call: Make, sizes: list[int]) -> None:
-    async with running() as journal:
-        await be_busy(journal, call)
-        sizes.clear()
-        await asyncio.gather(*(write_later(journal, call(), turns) for turns in range(60)))
-        assert sum(sizes) == 60 and max(sizes) <= MOST_TURNS + 1
+        monkeypatch.setattr(journal_module, "GATHER_SECONDS", seconds)
+        await asyncio.gather(*(write_later(journal, call(), turns) for turns in range(8)))
+        assert sum(sizes) == 8
+        assert (len(sizes) == 1) is together

@@ -24,8 +24,8 @@ from mcpproxy.storage.engine import Storage
 log = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 10_000
-MOST_TURNS: Final = 8
-"""So often a commit lets the next turn of the event loop bring more to it."""
+GATHER_SECONDS: Final = 0.002
+"""For so long a commit lets the next turn of the event loop bring more to it."""
 _CLOSE_SECONDS: Final = 0.0003
 _CLOSED: Final = "The activity log is closed."
 
@@ -65,8 +65,10 @@ class Journal:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._due: list[Job] = []
         """What was handed over since the last commit; it is committed together."""
-        self._seen = self._turns = 0
-        """How much of it was there a turn of the event loop ago, and for how many turns it has gathered."""
+        self._due_at = 0.0
+        """When the first of it came."""
+        self._seen = 0
+        """How much of it was there a turn of the event loop ago."""
         self._listeners: list[Callable[[], None]] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -155,6 +157,7 @@ class Journal:
         self._waiting += 1
         self._due.append(job)
         if len(self._due) == 1:
+            self._due_at = time.perf_counter()
             self._loop.call_soon(self._flush)
         # A caller that is cancelled here does not take its record along: the writer has it.
         await job.future
@@ -166,12 +169,12 @@ class Journal:
         """
         assert self._loop is not None
         due = len(self._due)
-        if not self._alone and self._seen < due < MOST_ROWS_PER_STATEMENT and self._turns < MOST_TURNS:
-            self._seen, self._turns = due, self._turns + 1
+        more = self._seen < due < MOST_ROWS_PER_STATEMENT
+        if more and not self._alone and time.perf_counter() - self._due_at < GATHER_SECONDS:
+            self._seen = due
             self._loop.call_soon(self._flush)
             return
-        self._seen = self._turns = 0
-        batch, self._due = self._due, []
+        batch, self._due, self._seen = self._due, [], 0
         self._alone = len(batch) == 1
         try:
             done = self._is_served_now(batch)
