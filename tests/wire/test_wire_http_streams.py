@@ -1,6 +1,8 @@
 """A stream that ends early is taken up again where it was, for an answer as for what the server says on its own."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -97,23 +99,32 @@ def test_a_stream_that_cannot_be_resumed_never_looks_like_a_call_that_was_not_ma
 # The listening stream.
 
 
+@contextlib.asynccontextmanager
+async def listening(upstream: HttpUpstream) -> AsyncIterator[list[str]]:
+    """The methods of what a server says on its own."""
+    told: list[str] = []
+
+    async def on_request(_context: object, _method: str, _params: Any) -> dict[str, Any]:
+        return {}
+
+    async def on_notify(_context: object, method: str, _params: Any) -> None:
+        told.append(method)
+
+    upstream.streams = True
+    async with talking(upstream) as channel:
+        tasks = [
+            asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify)),
+            asyncio.create_task(channel.listen()),
+        ]
+        yield told
+        for task in tasks:
+            task.cancel()
+
+
 def test_what_the_server_says_on_its_own_is_heard_and_the_stream_is_taken_up_again() -> None:
     async def main() -> None:
-        told: list[str] = []
-
-        async def on_request(_context: object, _method: str, _params: Any) -> dict[str, Any]:
-            return {}
-
-        async def on_notify(_context: object, method: str, _params: Any) -> None:
-            told.append(method)
-
         upstream = HttpUpstream()
-        upstream.streams = True
-        async with talking(upstream) as channel:
-            tasks = [
-                asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify)),
-                asyncio.create_task(channel.listen()),
-            ]
+        async with listening(upstream) as told:
             upstream.say.put_nowait(b"retry: 1\n" + event({"method": "one"}, "e1"))
             await until(lambda: told == ["one"])
             upstream.say.put_nowait(b'id: e2\ndata: {"method":"half')
@@ -122,35 +133,18 @@ def test_what_the_server_says_on_its_own_is_heard_and_the_stream_is_taken_up_aga
             assert upstream.seen[1].headers["Last-Event-ID"] == "e1"
             upstream.say.put_nowait(event({"method": "two"}, "e2"))
             await until(lambda: told == ["one", "two"])
-            for task in tasks:
-                task.cancel()
 
     run(main())
 
 
 def test_an_oversized_event_does_not_end_the_listening_stream() -> None:
     async def main() -> None:
-        told: list[str] = []
-
-        async def on_request(_context: object, _method: str, _params: Any) -> dict[str, Any]:
-            return {}
-
-        async def on_notify(_context: object, method: str, _params: Any) -> None:
-            told.append(method)
-
         upstream = HttpUpstream()
-        upstream.streams = True
-        async with talking(upstream) as channel:
-            tasks = [
-                asyncio.create_task(ChannelDispatcher(channel).run(on_request, on_notify)),
-                asyncio.create_task(channel.listen()),
-            ]
+        async with listening(upstream) as told:
             upstream.say.put_nowait(event({"method": "large", "params": {"x": "x" * (2 * MIB)}}))
             upstream.say.put_nowait(event({"method": "small"}))
             await until(lambda: told == ["small"])
             assert len(upstream.seen) == 1
-            for task in tasks:
-                task.cancel()
 
     run(main())
 
