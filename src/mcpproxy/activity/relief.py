@@ -26,7 +26,7 @@ READERS_PATIENCE_MS: Final = 100
 
 
 class Relief:
-    """Moves it, on a connection of its own. Used in the writer's thread, by which nobody waits but in its turn."""
+    """Moves it, on a connection of its own, in the writer's thread; others wait for it only while it has the turn."""
 
     def __init__(self, storage: Storage, ledger: Ledger, turn: threading.Lock) -> None:
         self._storage = storage
