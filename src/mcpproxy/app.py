@@ -358,6 +358,7 @@ class App:
             loaded_at=lambda: self.loaded_at,
             config_error=lambda: self.config_error,
             started_at=self.started_at,
+            address=self._address or "",
             data_dir=self.data_dir,
             storage=self.storage,
             house=self._house,

@@ -42,6 +42,12 @@ def test_a_link_works_for_minutes(browsers: Browsers, clock: Clock) -> None:
     assert browsers.accept(code) is None
 
 
+def test_a_link_ends_with_the_key_that_it_came_from(browsers: Browsers, key: list[str]) -> None:
+    code = browsers.invite()
+    key[0] = "a new key"
+    assert browsers.accept(code) is None
+
+
 def test_a_code_that_is_made_up_opens_nothing(browsers: Browsers) -> None:
     browsers.invite()
     assert browsers.accept("") is None

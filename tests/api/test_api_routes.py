@@ -40,8 +40,15 @@ ROUTES = [
     ("POST", "config/validate"),
     ("GET", "events"),
 ]
-BEYOND = [("GET", "tools/waiting"), ("POST", "tools/approve"), ("POST", "tools/reject"), ("GET", "tools/explain")]
-"""Decisions about tools and the reasons of a search, which the contract leaves to command line and dashboard."""
+BEYOND = [
+    ("GET", "tools/waiting"),
+    ("POST", "tools/approve"),
+    ("POST", "tools/reject"),
+    ("GET", "tools/explain"),
+    ("POST", "dashboard/login"),
+]
+"""Decisions about tools, the reasons of a search and login links, which the contract leaves to command line and
+dashboard."""
 UNLISTED = [("GET", "/metrics"), ("GET", f"{PREFIX}/openapi.json"), ("GET", f"{PREFIX}/docs")]
 LISTED = [*ROUTES, *BEYOND]
 EVERY = [*LISTED, *UNLISTED]

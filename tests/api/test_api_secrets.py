@@ -161,6 +161,17 @@ def test_the_events_of_all_that_show_no_secret(rest: Rest) -> None:
                 break
 
 
+def test_a_login_link_is_in_no_later_answer_and_in_no_log(rest: Rest, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        link = rest.post("dashboard/login")["login_url"]
+        code = link.partition("?code=")[2]
+        assert code in rest.ask("GET", link.removeprefix(rest.url), key=None).text
+        assert rest.ask("POST", "/ui/login", key=None, data={"code": code}).status_code == 303
+        for path in READS:
+            assert code not in rest.ask("GET", path).text
+    assert code not in "".join(record.getMessage() for record in caplog.records if record.name.startswith("mcpproxy"))
+
+
 def test_a_token_is_in_no_later_answer(rest: Rest) -> None:
     token = rest.post("tokens", {"name": "canary"}, status=201)["token"]
     rest.get("tools", key=token)

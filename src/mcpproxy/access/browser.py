@@ -36,6 +36,13 @@ class Session(Struct):
     used_at: float
 
 
+class _Link(Struct, frozen=True):
+    """A login link that waits to be opened. It ends with the key that it came from, as sessions do."""
+
+    until: float
+    api_key: str
+
+
 class Browsers:
     """The browsers that are let in, in memory: a restart logs them out."""
 
@@ -43,21 +50,22 @@ class Browsers:
         self._api_key = api_key
         self._clock = clock
         self._signing = secrets.token_bytes(32)
-        self._links: OrderedDict[str, float] = OrderedDict()
+        self._links: OrderedDict[str, _Link] = OrderedDict()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def invite(self) -> str:
         """The code of a new login link: it works once, and for a few minutes."""
         code = secrets.token_urlsafe(32)
-        self._links[_digest(code)] = self._clock() + LINK_SECONDS
+        self._links[_digest(code)] = _Link(self._clock() + LINK_SECONDS, self._api_key())
         if len(self._links) > _MOST_LINKS:
             self._links.popitem(last=False)
         return code
 
     def accept(self, code: str) -> Session | None:
-        """Open a session for whoever brings a code; None where it is used up, too old or made up."""
-        until = self._links.pop(_digest(code), None)
-        return self.open() if until is not None and until > self._clock() else None
+        """Open a session for whoever brings a code; None where it is used up, too old, of another key or made up."""
+        link = self._links.pop(_digest(code), None)
+        good = link is not None and link.until > self._clock() and link.api_key == self._api_key()
+        return self.open() if good else None
 
     def open(self) -> Session:
         """Open a session for a browser whose user gave the key."""
@@ -95,6 +103,11 @@ class Browsers:
     def may(self, session: Session, method: str, csrf_token: str | None) -> bool:
         """Whether this request is the session's own wish, and not that of another site in the same browser."""
         return method in _SAFE or secrets.compare_digest((csrf_token or "").encode(), self.csrf_token(session).encode())
+
+
+def login_link(address: str, code: str) -> str:
+    """What a person opens to bring a code."""
+    return f"{address}/ui/login?code={code}"
 
 
 def set_cookie(session: Session, *, secure: bool) -> str:

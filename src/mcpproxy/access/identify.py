@@ -19,6 +19,8 @@ class Identity(Struct, frozen=True):
     key: str
     scope: Scope
     admin: bool = False
+    browser: bool = False
+    """By a session, which ends some day; so it must not open others."""
 
 
 class Unidentified(Exception):
@@ -34,6 +36,7 @@ class CannotIdentify(Unidentified):
 
 
 OPERATOR = Identity("api-key", Scope.everything(), admin=True)
+OPERATORS_BROWSER = Identity("api-key", Scope.everything(), admin=True, browser=True)
 _ANYBODY = Identity("anonymous", Scope.everything())
 
 

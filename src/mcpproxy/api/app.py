@@ -5,7 +5,20 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, FastAPI
 
 import mcpproxy
-from mcpproxy.api import activity, approval, config, docs, events, explain, metrics, servers, status, tokens, tools
+from mcpproxy.api import (
+    activity,
+    approval,
+    config,
+    dashboard,
+    docs,
+    events,
+    explain,
+    metrics,
+    servers,
+    status,
+    tokens,
+    tools,
+)
 from mcpproxy.api.door import Door
 from mcpproxy.api.envelope import FAILURES
 from mcpproxy.api.errors import answer_errors
@@ -26,6 +39,7 @@ _ROUTERS: tuple[APIRouter, ...] = (
     events.router,
     tokens.router,
     config.router,
+    dashboard.router,
 )
 _DESCRIPTION = """One MCP endpoint in front of all your MCP servers.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcpproxy.access.browser import CSRF_HEADER
-from mcpproxy.access.identify import OPERATOR, Identity, Unidentified
+from mcpproxy.access.identify import OPERATORS_BROWSER, Identity, Unidentified
 from mcpproxy.activity.record import new_id
 from mcpproxy.api.envelope import ApiError, failure_body
 from mcpproxy.api.routes import Routes, allowed
@@ -85,7 +85,7 @@ def identify(services: Services, scope: Scope, headers: Headers) -> Identity:
         if session is not None:
             if not services.browsers.may(session, scope["method"], headers.get(CSRF_HEADER)):
                 raise ApiError(403, "A change from a browser needs the X-CSRF-Token that our pages carry.")
-            return OPERATOR
+            return OPERATORS_BROWSER
     try:
         return services.gate.identify(authorization, api_key, required=True, local=is_local(scope))
     except Unidentified as error:

@@ -37,6 +37,8 @@ class Services(Struct, frozen=True, kw_only=True):
     loaded_at: Callable[[], float]
     config_error: Callable[[], str | None]
     started_at: float
+    address: str
+    """Where we listen, for a person to open; empty where only the unix socket is there."""
     data_dir: Path
     storage: Storage
     house: House
