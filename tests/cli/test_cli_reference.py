@@ -52,7 +52,8 @@ def test_every_command_of_the_contract_is_there() -> None:
     tools approve; tools diff; upstream list; upstream add; upstream add-json; upstream remove; upstream enable;
     upstream disable; upstream restart; upstream approve; upstream login; upstream logs; upstream import; activity list;
     activity show; activity watch; activity summary; activity export; activity verify; token create; token list;
-    token revoke; config show; config validate; config path; connect; doctor; status; version; completion"""
+    token revoke; config show; config validate; config path; connect; dashboard; doctor; status; version;
+    completion"""
     wanted = {" ".join(name.split()) for name in contract.split(";")}
     assert {" ".join(command.path) for command in COMMANDS} == wanted
     assert set(GROUPS) == {name.split()[0] for name in wanted}
@@ -123,7 +124,7 @@ def test_every_example_of_help_runs(stage: Home) -> None:
             line = example.replace(SOME_ID, _newest(stage)) if SOME_ID in example else example
             done = subprocess.run(
                 ["/bin/bash", "-c", line],
-                env={**env, "ROOT": "/srv", "DOCS_KEY": "k"},
+                env={**env, "ROOT": "/srv", "DOCS_KEY": "k", "BROWSER": "true"},
                 cwd=stage.path,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -23,6 +23,7 @@ GROUPS: Final = (
     "token",
     "config",
     "connect",
+    "dashboard",
     "doctor",
     "status",
     "completion",

@@ -172,6 +172,9 @@ def _welcome(app: App, address: str, *, demo: bool) -> str:
 
 
 def _dashboard(app: App, address: str) -> str:
+    from mcpproxy.access.browser import login_link
+
     if not sys.stdout.isatty():
-        return f"{address}/ui/"  # a link that lets one in belongs on no log
-    return f"{address}/ui/login?code={app.browsers.invite()}  (lets you in once, within five minutes)"
+        # A link that lets one in belongs on no log.
+        return f"{address}/ui/  (for a link that lets you in: mcpproxy dashboard)"
+    return f"{login_link(address, app.browsers.invite())}  (lets you in once, within five minutes)"

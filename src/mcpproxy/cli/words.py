@@ -327,6 +327,11 @@ WORDS: dict[str, Any] = {
             },
             "arguments": ["CLIENT"],
         },
+        "dashboard": {
+            "help": "Print a link that lets a browser into the dashboard, once and within five minutes",
+            "options": {"--open": ("", "Open the link in the browser, too")},
+            "arguments": [],
+        },
         "doctor": {
             "help": "Examine configuration, files, database, log, port, secrets, servers and "
             "tools; says what to do about each",

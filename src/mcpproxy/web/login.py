@@ -34,7 +34,8 @@ async def log_in(request: Request) -> Response:
     code, key, wanted = given.get("code"), given.get("key"), _inside(given.get("next"))
     session = browsers.accept(code) if code else browsers.open() if desk.rooms.gate.is_key(key) else None
     if session is None:
-        problem = "This link was used already, or is too old." if code else "This is not the API key."
+        used = "This link was used already, or is too old. `mcpproxy dashboard` prints another."
+        problem = used if code else "This is not the API key."
         return desk.page(request, "login.html", status=401, code="", wanted=wanted, problem=problem)
     answer = see(wanted)
     answer.headers["set-cookie"] = set_cookie(session, secure=request.url.scheme == "https")
