@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -75,6 +78,7 @@ def offers(home: Home, *words: str, shell: str = "fish") -> list[str]:
         (("connect", "cl"), ["claude-code", "claude-desktop"]),
         (("completion", ""), ["bash", "fish", "zsh"]),
         (("--config", ""), [":files"]),
+        (("--config=x",), [":files"]),
         (("upstream", "add", "x", "--", ""), []),
         (("nonsense", ""), None),
     ],
@@ -106,11 +110,80 @@ ask "mcpproxy up"
 ask "mcpproxy tools show demo:se"
 ask "mcpproxy call tool-read demo:search_notes qu"
 ask "mcpproxy call tool-read 'demo:search_notes' query=x --rea"
+ask "mcpproxy tools show 'demo:se"
+ask "mcpproxy activity list --status=b"
+ask 'mcpproxy activity list --status="b'
+ask "mcpproxy --config=x"
 """
     done = subprocess.run(
         ["/bin/bash", "-c", script], env=environment(tmp_path), capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["upstream", "search_notes", "query=", "--reason"]
+    assert done.stdout.splitlines() == [
+        "upstream",
+        "search_notes",
+        "query=",
+        "--reason",
+        "demo:search_notes",
+        "blocked",
+        "blocked",
+        "",
+    ]
+
+
+TYPED = {
+    "mcpproxy up": "mcpproxy upstream ",
+    "mcpproxy tools show demo:se": "mcpproxy tools show demo:search_notes ",
+    "mcpproxy tools show 'demo:se": "mcpproxy tools show 'demo:search_notes' ",
+    "mcpproxy call tool-read 'demo:search_notes' qu": "mcpproxy call tool-read 'demo:search_notes' query=",
+    "mcpproxy upstream logs de": "mcpproxy upstream logs demo ",
+    "mcpproxy activity list --status b": "mcpproxy activity list --status blocked ",
+    "mcpproxy activity list --status=b": "mcpproxy activity list --status=blocked ",
+    "mcpproxy --config ~/here": "mcpproxy --config ~/here.json ",
+    "mcpproxy --config=he": "mcpproxy --config=here.json ",
+}
+"""What a person types before the tab key, and what stands there behind it."""
+
+
+def in_shell(name: str, script: str, home: Home, place: Path) -> str:
+    """Run a script in a shell that this machine may not have, in a place with a file `here.json`."""
+    shell = shutil.which(name)
+    if shell is None:
+        pytest.skip(f"{name} is not installed")
+    (place / "here.json").touch()
+    path = f"{CONSOLE.parent}:{os.environ['PATH']}"
+    paths = {"PATH": path, "MCPPROXY_CONFIG": str(home.config), "MCPPROXY_DATA": str(home.data)}
+    command = [shell, *(["-f"] if name == "zsh" else []), "-c", script]
+    done = subprocess.run(
+        command, env={**environment(place), **paths}, cwd=place, capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+def test_zsh_completes_for_real(home: Home, tmp_path: Path) -> None:
+    """At a terminal of its own: a key that shows the line tells what the tab key left there."""
+    lines = shlex.join(TYPED)
+    script = f"""
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell 'PS1= RPS1=; unsetopt prompt_sp; autoload -Uz compinit; compinit -u -D; bindkey -e'
+zpty -w shell 'show() {{ print -r -- "<$BUFFER>"; BUFFER= }}; zle -N show; bindkey "^Xe" show'
+zpty -w shell 'eval "$(mcpproxy completion zsh)"; print rea""dy'
+zpty -r shell got '*ready*'
+for line in {lines}; do
+    zpty -w -n shell "$line"$'\\t\\C-xe'
+    zpty -r shell got '*<*>*'
+    print -r -- "${{${{got##*<}}%%>*}}"
+done
+"""
+    assert in_shell("zsh", script, home, tmp_path).splitlines() == [*TYPED.values()]
+
+
+def test_fish_completes_for_real(home: Home, tmp_path: Path) -> None:
+    lines = "\n".join(f'complete -C "{line}"' for line in TYPED)
+    offered = in_shell("fish", f"mcpproxy completion fish | source\n{lines}", home, tmp_path).splitlines()
+    # It names the word; the quotes and the space behind it are the line editor's.
+    words = [line.rstrip().rpartition(" ")[2].strip("'") for line in TYPED.values()]
+    assert [offer.partition("\t")[0] for offer in offered] == words
 
 
 def test_without_configuration_and_database_it_is_silent(tmp_path: Path) -> None:

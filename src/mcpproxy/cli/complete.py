@@ -53,31 +53,44 @@ _TOOLS = ("--tool", "--tool-name")
 
 def main(argv: list[str]) -> None:
     """`mcpproxy __complete SHELL …`: print one offer a line."""
-    shell, words = argv[0], argv[1:]
+    shell, words, kept = argv[0], argv[1:], 0
     if shell == "bash":
-        words = _split(words[0])[1:]
+        words, kept = _split(words[0])
+        words = words[1:]
     typed = words[-1] if words else ""
     offers = sorted({offer for offer in offers_for(words) if offer[0].startswith(typed) or offer[0] == FILES})
-    # Bash takes these for the ends of words, and replaces only what stands behind the last of them.
-    cut = max(typed.rfind(":"), typed.rfind("=")) + 1 if shell == "bash" else 0
-    lines = [word[cut:] if shell == "bash" else f"{word}\t{text}".rstrip("\t") for word, text in offers]
+    lines = [_line(shell, word, text, kept) for word, text in offers]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _split(line: str) -> list[str]:
-    """The words of a line as far as it was typed, the last one perhaps empty; quotes as a shell has them."""
+def _line(shell: str, word: str, text: str, kept: int) -> str:
+    """One offer as a shell reads it: bash has no place for a meaning, and replaces only the end of a word."""
+    if shell == "bash":
+        return word if word == FILES else word[kept:]
+    return f"{word}\t{text}".rstrip("\t")
+
+
+def _split(line: str) -> tuple[list[str], int]:
+    """The words of a line as far as it was typed, the last one perhaps empty; quotes as a shell has them.
+
+    And how much of the last word bash leaves as it is: behind a `:`, a `=` or a quote it begins another.
+    """
     words: list[str] = []
     word = quote = ""
+    kept = 0
     for char in line:
-        if quote:
-            quote, word = ("", word) if char == quote else (quote, word + char)
+        if quote and char == quote:
+            quote, kept = "", len(word)
+        elif quote:
+            word += char
         elif char in "\"'":
-            quote = char
+            quote, kept = char, len(word)
         elif char.isspace():
-            words, word = ([*words, word] if word else words), ""
+            words, word, kept = ([*words, word] if word else words), "", 0
         else:
             word += char
-    return [*words, word]
+            kept = len(word) if char in ":=" else kept
+    return [*words, word], kept
 
 
 def offers_for(words: list[str]) -> Iterator[Offer]:
@@ -108,7 +121,8 @@ def offers_for(words: list[str]) -> Iterator[Offer]:
     elif typed.startswith("--") and "=" in typed:
         option, _, _ = typed.partition("=")
         value = given["options"].get(option, ("", ""))[0]
-        yield from ((f"{option}={word}", text) for word, text in _values(option, value, look) if word != FILES)
+        for word, text in _values(option, value, look):
+            yield (word if word == FILES else f"{option}={word}"), text
     elif typed.startswith("-"):
         yield from ((name, text) for name, (_, text) in given["options"].items())
     elif "commands" in place:

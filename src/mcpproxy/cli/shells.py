@@ -19,35 +19,34 @@ _mcpproxy() {
 complete -F _mcpproxy mcpproxy
 """,
     "zsh": r"""#compdef mcpproxy
-# mcpproxy completion for zsh. Put into ~/.zshrc:  eval "$(mcpproxy completion zsh)"
+# mcpproxy completion for zsh. Put into ~/.zshrc, behind compinit:  eval "$(mcpproxy completion zsh)"
 _mcpproxy() {
     local value text
     local -a plain plain_texts open open_texts
     while IFS=$'\t' read -r value text; do
         if [[ $value == ":files" ]]; then
+            [[ $PREFIX == --*=* ]] && compset -P '*='
             _files
         elif [[ $value == *= ]]; then
             open+=("$value"); open_texts+=("$value${text:+  -- $text}")
         else
             plain+=("$value"); plain_texts+=("$value${text:+  -- $text}")
         fi
-    done < <(command mcpproxy __complete zsh "${(@)words[2,CURRENT]}" 2>/dev/null)
+    done < <(command mcpproxy __complete zsh "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
     (( $#plain )) && compadd -l -d plain_texts -a plain
     (( $#open )) && compadd -S '' -l -d open_texts -a open
 }
 if [[ $funcstack[1] == _mcpproxy ]]; then _mcpproxy "$@"; else compdef _mcpproxy mcpproxy; fi
 """,
     "fish": r"""# mcpproxy completion for fish. Put into ~/.config/fish/completions/mcpproxy.fish
-function __mcpproxy_complete
-    set -l words (commandline -opc) (commandline -ct)
-    for line in (command mcpproxy __complete fish $words[2..] 2>/dev/null)
-        if test "$line" = ":files"
-            __fish_complete_path (commandline -ct)
-        else
-            echo $line
-        end
-    end
+function __mcpproxy_offers
+    set -l words (commandline -opc) (commandline -ct | string replace -r '^["\']' '')
+    command mcpproxy __complete fish $words[2..] 2>/dev/null
 end
-complete -c mcpproxy -f -a '(__mcpproxy_complete)'
+function __mcpproxy_wants_a_file
+    contains -- ":files" (__mcpproxy_offers)
+end
+complete -c mcpproxy -f -a '(__mcpproxy_offers | string match -v ":files")'
+complete -c mcpproxy -n __mcpproxy_wants_a_file -F
 """,
 }
