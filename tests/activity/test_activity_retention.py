@@ -184,6 +184,26 @@ async def test_a_log_well_beyond_its_bounds_does_not_wait_for_the_hour(
 
 
 @pytest.mark.anyio
+async def test_what_is_trimmed_goes_evenly_until_the_next_look(
+    running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
+    monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with running() as journal:
+        await journal.write(*(call() for _ in range(101)))
+        await digest(journal)
+        monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
+        assert await Retention(storage, journal, lambda: Activity(max_records=1)).trim() == 100
+    # No time passes here: each pause is for its share of what is left.
+    assert [round(pause, -1) for pause in pauses[:3]] == [1000, 1120, 1290] and pauses[-1] < 1
+
+
+@pytest.mark.anyio
 async def test_the_newest_record_stays_so_that_numbers_never_start_again(
     running: Running, storage: Storage, call: Make
 ) -> None:

@@ -1,4 +1,7 @@
-"""How does what gathers beside SQLite's file get into it? In rounds that wait for the disk while records go on."""
+"""How does what gathers beside SQLite's file get into it? In rounds that wait for the disk while records go on.
+
+They have a thread of their own: whoever handed a record to the writer's would wait for all of them.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,14 @@ READERS_PATIENCE_MS: Final = 100
 
 
 class Relief:
-    """Moves it, on a connection of its own, in the writer's thread; others wait for it only while it has the turn."""
+    """Moves it, on a connection of its own; others wait for it only while it has the turn."""
 
     def __init__(self, storage: Storage, ledger: Ledger, turn: threading.Lock) -> None:
         self._storage = storage
         self._ledger = ledger
         self._turn = turn
         self._moved_at = 0.0
+        self._mover: threading.Thread | None = None
         self._kept: PoolProxiedConnection | None = None
         self._kept_inode = self._synced_inode = 0
         self._synced_file = -1
@@ -47,14 +51,18 @@ class Relief:
             return 0
 
     def give(self) -> None:
-        """Move what has gathered, once it is much.
+        """Have moved what has gathered, once it is much."""
+        if self._mover is not None and self._mover.is_alive():
+            return
+        gathered = self.gathered()
+        if gathered >= MUCH_BESIDE and time.monotonic() >= self._moved_at + PAUSE_SECONDS:
+            self._mover = threading.Thread(target=self._give, args=(gathered,), name="activity-relief", daemon=True)
+            self._mover.start()
 
-        Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
+    def _give(self, gathered: int) -> None:
+        """Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
         file could not be begun anew, holds records up.
         """
-        gathered = self.gathered()
-        if gathered < MUCH_BESIDE or time.monotonic() < self._moved_at + PAUSE_SECONDS:
-            return
         try:
             for _ in range(MOST_ROUNDS):
                 began = time.monotonic()
@@ -68,7 +76,13 @@ class Relief:
         self._moved_at = time.monotonic()
 
     def close(self) -> None:
-        """Let go of the connection: only with the last one does SQLite tidy up beside its file."""
+        """Let the last round end, and let go. Not for whoever has the turn: that round may wait for it."""
+        if self._mover is not None:
+            self._mover.join()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Only with the last connection does SQLite tidy up beside its file."""
         if self._kept is not None:
             self._kept.invalidate()
             self._kept = None
@@ -89,7 +103,7 @@ class Relief:
     def _connection(self) -> Any:
         """Kept once it was needed: readers may have taken all others."""
         if self._kept is None or self._kept_inode != self._ledger.inode:
-            self.close()
+            self._let_go()
             self._kept = self._storage.engine.raw_connection()
             self._kept_inode = self._ledger.inode
         return self._kept.driver_connection

@@ -59,8 +59,10 @@ class Retention:
             await self._try(self.prune, logging.INFO)
             due = time.monotonic() + EVERY_SECONDS
             before = last = self._journal.stats().written
+            looks_at = time.monotonic()
             while (left := due - time.monotonic()) > 0:
-                await asyncio.sleep(min(LOOK_SECONDS, left))
+                looks_at = max(looks_at + LOOK_SECONDS, time.monotonic())
+                await asyncio.sleep(min(looks_at - time.monotonic(), left))
                 written = self._journal.stats().written
                 if written != before:  # once more after the last, which may not have been counted yet
                     await self._try(self.trim, logging.DEBUG)
@@ -85,16 +87,21 @@ class Retention:
         return removed
 
     async def trim(self) -> int:
-        """The same where the log is well beyond its bounds; the room that is left goes to the records that come."""
-        excess, total = await asyncio.to_thread(self._excess)
-        return await self._remove(excess) if excess > total * _SLACK else 0
+        """The same where the log is well beyond its bounds; the room that is left goes to the records that come.
 
-    async def _remove(self, excess: int) -> int:
-        removed = 0
+        It takes until the next look: done at once, what ten seconds brought would leave calls no time for a second.
+        """
+        excess, total = await asyncio.to_thread(self._excess)
+        return await self._remove(excess, LOOK_SECONDS) if excess > total * _SLACK else 0
+
+    async def _remove(self, excess: int, within: float = 0.0) -> int:
+        removed, due = 0, time.monotonic() + within
         while step := await asyncio.to_thread(self._next_step, excess - removed):
             await self._journal.run(step_remover(step.upto))
             removed += step.rows
-            await asyncio.sleep(PAUSE_SECONDS)
+            left = excess - removed
+            share = step.rows / left if left > 0 else 0.0
+            await asyncio.sleep(max((due - time.monotonic()) * share, PAUSE_SECONDS))
         return removed
 
     def _excess(self) -> tuple[int, int]:

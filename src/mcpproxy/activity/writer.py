@@ -111,11 +111,11 @@ class Writer:
                     self._serve(part)
                 if batch and batch[-1].last:
                     self.ledger.drop()
-                    self.relief.close()
-                    self.lease.release()
-                    return
+                    break
                 self._keep_house()
             self.relief.give()
+        self.relief.close()
+        self.lease.release()
 
     def serve_now(self, batch: list[Job]) -> bool:
         """Commit records in the event loop, unless the thread has the turn or something may have to be waited for.
