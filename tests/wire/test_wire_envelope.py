@@ -113,6 +113,21 @@ def test_a_large_batch_of_tiny_elements_is_refused_before_it_costs_memory() -> N
         envelope.decode(b"[" + b"{}," * 1_000_000 + b"{}]")
 
 
+def test_the_tolerant_parser_reads_only_so_many_members_of_a_message() -> None:
+    many = b'"a":0,' * 21_000
+    with pytest.raises(InvalidAnswer, match="more than 20000 entries"):
+        one(rb'{%s"id":1,"result":"\ud800"}' % many)
+    # What is within a value stays as it is.
+    assert one(rb'{"id":1,"result":{%s"t":"\ud800"}}' % many).id == 1
+
+
+@pytest.mark.parametrize("last", [b"{}", rb'{"t":"\ud800"}'], ids=["plain", "for the tolerant parser"])
+def test_a_batch_of_very_many_messages_is_refused_before_any_is_read(last: bytes) -> None:
+    assert len(envelope.decode(b"[" + b"{}," * 999 + last + b"]")) == 1000
+    with pytest.raises(InvalidAnswer, match="more than 1000 messages"):
+        envelope.decode(b"[" + b"{}," * 1000 + last + b"]")
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, NoReturn
 
 import msgspec
@@ -17,8 +18,11 @@ RequestId = int | str
 
 TOLERANT_LIMIT = 8 * 1024 * 1024
 """Past this size a slow parser would hold the event loop for too long."""
+_MOST_ENTRIES = 20_000
+"""So many members or elements it reads of one object or array: twice as many as a server may have tools."""
 # No server of today sends batches at all; a large one of tiny elements would cost fifty times its size.
 _BATCH_LIMIT = 1024 * 1024
+_MOST_IN_BATCH = 1000
 _ENDS = 512
 """How much of either end of a broken message is looked at for its id."""
 _LONG = 4 * 1024
@@ -95,9 +99,12 @@ def split(data: bytes | bytearray) -> Sequence[bytes | bytearray]:
     if len(data) > _BATCH_LIMIT:
         raise InvalidAnswer(f"the batch is larger than {_BATCH_LIMIT} bytes")
     try:
-        return [bytes(item) for item in _decode_batch(data)]
+        found: Sequence[bytes | Raw] = _decode_batch(data)
     except (msgspec.MsgspecError, RecursionError):
-        return elements(data)
+        found = elements(data)
+    if len(found) > _MOST_IN_BATCH:
+        raise InvalidAnswer(f"the batch has more than {_MOST_IN_BATCH} messages")
+    return [bytes(item) for item in found]
 
 
 def decode_one(data: bytes | bytearray) -> Message:
@@ -170,13 +177,17 @@ def _entries(data: bytes | bytearray, opening: str, closing: str) -> list[tuple[
     if len(data) > TOLERANT_LIMIT:
         raise InvalidAnswer("the message is not JSON that can be read")
     try:
-        return [(key, value.encode()) for key, value in _walk(data.decode(), opening, closing)]
+        walk = islice(_walk(data.decode(), opening, closing), _MOST_ENTRIES + 1)
+        found = [(key, value.encode()) for key, value in walk]
     except UnicodeDecodeError:
         raise InvalidAnswer("the message is not valid UTF-8") from None
     except RecursionError:
         raise InvalidAnswer("the message is nested too deeply") from None
     except ValueError as error:
         raise InvalidAnswer(f"the message is not JSON: {error}") from None
+    if len(found) > _MOST_ENTRIES:
+        raise InvalidAnswer(f"the message needs a slow parser, and has more than {_MOST_ENTRIES} entries in one place")
+    return found
 
 
 def _walk(text: str, opening: str, closing: str) -> Iterator[tuple[str | None, str]]:
