@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -165,6 +165,9 @@ class Ledger:
         self._inode = self._inode_beside = 0
         self._patience = self._full_patience = 0
         """For how many milliseconds another process's transaction is waited for, now and where there is time."""
+        self.times_opened = 0
+        self.before_opening: Callable[[], None] = lambda: None
+        """For whoever keeps another connection: beside one that has a removed file open no new one can be had."""
 
     @property
     def connection(self) -> Any:
@@ -182,6 +185,8 @@ class Ledger:
             self._check_file()
         new = self._connection is None
         if new:
+            self.times_opened += 1
+            self.before_opening()
             self._pooled = self._storage.engine.raw_connection()
             self._connection = self._pooled.driver_connection
             self._durability = None

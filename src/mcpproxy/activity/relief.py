@@ -38,8 +38,9 @@ class Relief:
         self._moved_at = 0.0
         self._mover: threading.Thread | None = None
         self._kept: PoolProxiedConnection | None = None
-        self._kept_inode = self._synced_inode = 0
+        self._kept_since = self._synced_inode = 0
         self._synced_file = -1
+        ledger.before_opening = self._make_way
 
     def gathered(self) -> int:
         """How many bytes have gathered since they were last moved."""
@@ -52,12 +53,21 @@ class Relief:
 
     def give(self) -> None:
         """Have moved what has gathered, once it is much."""
-        if self._mover is not None and self._mover.is_alive():
+        if self._is_moving():
             return
         gathered = self.gathered()
-        if gathered >= MUCH_BESIDE and time.monotonic() >= self._moved_at + PAUSE_SECONDS:
-            self._mover = threading.Thread(target=self._give, args=(gathered,), name="activity-relief", daemon=True)
-            self._mover.start()
+        if gathered < MUCH_BESIDE or time.monotonic() < self._moved_at + PAUSE_SECONDS:
+            return
+        mover = threading.Thread(target=self._give, args=(gathered,), name="activity-relief", daemon=True)
+        try:
+            mover.start()
+        except RuntimeError:  # the machine has no thread left for us
+            self._give(gathered)
+        else:
+            self._mover = mover
+
+    def _is_moving(self) -> bool:
+        return self._mover is not None and self._mover.is_alive()
 
     def _give(self, gathered: int) -> None:
         """Each round leaves what came during it, and is shorter than the one before. Only the last, without which the
@@ -73,6 +83,7 @@ class Relief:
                 self._move(READERS_PATIENCE_MS if gathered > 2 * MUCH_BESIDE else 0)
         except Exception as error:  # it stays where it is safe as well
             log.warning("the file beside the database grows: %s", self._storage.explain(error))
+            self._let_go()  # a new one may do better, such as where this one was opened for reading
         self._moved_at = time.monotonic()
 
     def close(self) -> None:
@@ -80,6 +91,11 @@ class Relief:
         if self._mover is not None:
             self._mover.join()
         self._let_go()
+
+    def _make_way(self) -> None:
+        """The ledger opens its file anew, so what we have open may be another. A round under way sees to it itself."""
+        if not self._is_moving():
+            self._let_go()
 
     def _let_go(self) -> None:
         """Only with the last connection does SQLite tidy up beside its file."""
@@ -102,15 +118,17 @@ class Relief:
 
     def _connection(self) -> Any:
         """Kept once it was needed: readers may have taken all others."""
-        if self._kept is None or self._kept_inode != self._ledger.inode:
+        since = self._ledger.times_opened  # before we open ours: the ledger may open its own meanwhile
+        if self._kept is None or self._kept_since != since:
             self._let_go()
             self._kept = self._storage.engine.raw_connection()
-            self._kept_inode = self._ledger.inode
+            self._kept_since = since
         return self._kept.driver_connection
 
     def _file(self) -> int:
         """SQLite's file, opened once more and for good: to close it would let go of SQLite's own locks on it."""
-        if self._synced_inode != self._ledger.inode:
+        inode = self._ledger.inode
+        if self._synced_inode != inode:
             self._synced_file = os.open(self._storage.location, os.O_RDWR)
-            self._synced_inode = self._ledger.inode
+            self._synced_inode = inode
         return self._synced_file
