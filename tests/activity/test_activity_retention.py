@@ -204,6 +204,25 @@ async def test_what_is_trimmed_goes_evenly_until_the_next_look(
 
 
 @pytest.mark.anyio
+async def test_a_small_rest_does_not_put_off_the_next_look(
+    running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
+    monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with running() as journal:
+        await journal.write(*(call() for _ in range(12)))
+        await digest(journal)
+        monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
+        assert await Retention(storage, journal, lambda: Activity(max_records=1)).trim() == 11
+    assert max(pauses) <= 9000
+
+
+@pytest.mark.anyio
 async def test_the_newest_record_stays_so_that_numbers_never_start_again(
     running: Running, storage: Storage, call: Make
 ) -> None:

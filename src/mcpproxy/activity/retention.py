@@ -100,7 +100,7 @@ class Retention:
             await self._journal.run(step_remover(step.upto))
             removed += step.rows
             left = excess - removed
-            share = step.rows / left if left > 0 else 0.0
+            share = min(step.rows / left, 1.0) if left > 0 else 0.0  # the last step may be a small one
             await asyncio.sleep(max((due - time.monotonic()) * share, PAUSE_SECONDS))
         return removed
 
