@@ -121,11 +121,13 @@ def test_the_daemon_takes_the_same_decisions(daemon: Home, tmp_path: Path) -> No
     source = Path(__file__).with_name("changing_server.py")
     daemon.ok("upstream", "add", "changing", "--", sys.executable, "-I", "-S", source, words)
     try:
-        words.write_text("Look at a thing, then send it elsewhere.")
+        words.write_text("Look at a thing, then send it elsewhere, zyzzyx.")
         daemon.ok("upstream", "restart", "changing")
         shown = daemon.ok("tools", "diff", "changing")
         assert "changing:look changed" in shown
         assert "send it elsewhere" in shown
+        assert "for your approval: mcpproxy tools diff" in daemon.ok("status")
+        assert "1 matching tool waits for approval" in daemon.shown("tools", "search", "zyzzyx")
         assert daemon.run("call", "tool-read", "changing:look", "-o", "json").returncode == 1
         assert daemon.json("tools", "approve", "changing:look", "--yes")["decided"] is True
         assert daemon.run("call", "tool-read", "changing:look").returncode == 0

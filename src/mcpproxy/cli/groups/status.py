@@ -24,8 +24,16 @@ def status(context: typer.Context) -> None:
     session = context.obj
     daemon = session.need_daemon("status")
     found = daemon.get("/status")
-    servers = value_of(daemon.get("/servers"))["servers"] if session.options.output == "table" else []
-    session.screen.show(found, lambda: _print(session.screen, value_of(found), servers, daemon.where))
+    servers, waiting = [], []
+    if session.options.output == "table":
+        servers = value_of(daemon.get("/servers"))["servers"]
+        waiting = value_of(daemon.get("/tools/waiting"))["waiting"]
+
+    def draw() -> None:
+        _print(session.screen, value_of(found), servers, daemon.where)
+        _print_waiting(session.screen, waiting)
+
+    session.screen.show(found, draw)
 
 
 def _print(screen: Any, found: dict[str, Any], servers: list[dict[str, Any]], where: str) -> None:
@@ -55,3 +63,11 @@ def _print(screen: Any, found: dict[str, Any], servers: list[dict[str, Any]], wh
         if server["state"] not in ("ready", "disabled"):
             reason = f": {server['reason']}" if server.get("reason") else ""
             screen.line("  ! ", (server["name"], "bold"), f" is {server['state']}{reason}")
+
+
+def _print_waiting(screen: Any, waiting: list[dict[str, Any]]) -> None:
+    """Count the tools that nobody has decided about; those that were refused need nobody."""
+    undecided = sum(tool["state"] != "rejected" for tool in waiting)
+    if undecided:
+        which = "1 tool waits" if undecided == 1 else f"{undecided} tools wait"
+        screen.line("  ! ", f"{which} for your approval: mcpproxy tools diff")

@@ -106,7 +106,7 @@ def print_hits(screen: Screen, found: dict[str, Any]) -> None:
     ]
     screen.rows(_COLUMNS, rows)
     if screen.pretty and not rows:
-        screen.note("Nothing fits. All there is: mcpproxy tools list")
+        screen.note(found.get("note") or "Nothing fits. All there is: mcpproxy tools list")
     elif screen.pretty and found["total"] > len(rows):
         screen.note(f"{len(rows)} of {found['total']:,}. More: -n {min(found['total'], 100)}")
 
