@@ -5,12 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import sys
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 from tests.cli.terminal import Home
 from tests.journeys.support import Proxy
+
+from mcpproxy.cli.serve import command_to_type
 
 
 def knock(link: str) -> int:
@@ -100,6 +103,13 @@ def test_where_there_is_no_browser_the_link_is_there_all_the_same(daemon: Home, 
     assert knock(done.stdout.strip()) == 303
 
 
+def test_a_browser_that_is_no_command_line_is_no_browser(daemon: Home) -> None:
+    done = daemon.run("dashboard", "--open", env={"BROWSER": "firefox '%s"})
+    assert done.returncode == 1
+    assert done.stderr.endswith("mcpproxy: no browser could be opened from here.\nOpen the link yourself.\n")
+    assert knock(done.stdout.strip()) == 303
+
+
 def test_a_proxy_that_listens_everywhere_gives_a_link_that_opens_here(tmp_path: Path) -> None:
     with Proxy(tmp_path, log_level="debug") as proxy:
         proxy.start("--listen", f"0.0.0.0:{proxy.port}")
@@ -113,3 +123,10 @@ def test_a_proxy_that_listens_everywhere_gives_a_link_that_opens_here(tmp_path: 
         left = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert {"stderr", "stdout", "mcpproxy.db"} <= {path.name for path in left}
         assert [path for path in left if code in path.read_bytes()] == []
+
+
+def test_the_start_names_the_command_in_a_way_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert command_to_type() == "mcpproxy"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert Path(command_to_type()).samefile(Path(sys.executable).with_name("mcpproxy"))

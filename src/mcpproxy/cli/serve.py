@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import shlex
 import shutil
 import signal
 import socket
@@ -166,7 +167,7 @@ def _welcome(app: App, address: str, *, demo: bool) -> str:
             "  Demo server `demo`: a box of notes. Nothing of this session is kept. Stop with Ctrl-C.",
             "  To look on from another terminal:",
             f"    export MCPPROXY_DATA={app.data_dir} MCPPROXY_CONFIG={app.loaded.path}",
-            "    mcpproxy tools list; mcpproxy activity watch",
+            f"    {command_to_type()} tools list; {command_to_type()} activity watch",
         ]
     return "\n".join(lines) + "\n"
 
@@ -176,5 +177,11 @@ def _dashboard(app: App, address: str) -> str:
 
     if not sys.stdout.isatty():
         # A link that lets one in belongs on no log.
-        return f"{address}/ui/  (for a link that lets you in: mcpproxy dashboard)"
+        return f"{address}/ui/  (for a link that lets you in: {command_to_type()} dashboard)"
     return f"{login_link(address, app.browsers.invite())}  (lets you in once, within five minutes)"
+
+
+def command_to_type() -> str:
+    """How to type the command: by its name where a shell finds it, else by where it is, as after `make run`."""
+    beside = Path(sys.executable).with_name("mcpproxy")
+    return "mcpproxy" if shutil.which("mcpproxy") or not beside.exists() else shlex.quote(str(beside))
