@@ -58,6 +58,16 @@ def test_each_client_gets_the_entry_that_it_understands(session: Session, name: 
     assert CLIENTS[name].path().stat().st_mode & 0o777 == 0o600
 
 
+def test_no_backup_is_promised_of_a_file_that_was_not_there(
+    session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session.screen, "output", "table")
+    connect(session, "cursor")
+    assert "There was none before; --undo removes it." in capsys.readouterr().err
+    command.undo(session, "cursor", yes=True)
+    assert not CLIENTS["cursor"].path().exists()
+
+
 def test_claude_desktop_starts_the_proxy_itself(session: Session) -> None:
     connect(session, "claude-desktop")
     entry = content("claude-desktop")["mcpServers"]["mcpproxy"]

@@ -33,7 +33,8 @@ def connect(session: Session, name: str, *, token: str | None, stdio: bool, yes:
     if written:
         _back_up(client, before)
         replace(path, after)
-        screen.note(f"Written. The file as it was: {backup_of(path)}", "green")
+        kept = f"The file as it was: {backup_of(path)}" if before else "There was none before; --undo removes it."
+        screen.note(f"Written. {kept}", "green")
     report = _report(client, changed=changed, written=written)
     screen.show(report, lambda: _print_permissions(screen, client))
 
