@@ -67,6 +67,11 @@ def test_every_command_says_what_it_does_and_shows_how(command: Command) -> None
         assert parameter.help, parameter.names
 
 
+@pytest.mark.parametrize("command", list(every(root())), ids=lambda command: command.name)
+def test_every_bracket_of_a_usage_line_is_closed(command: Command) -> None:
+    assert command.usage.count("[") == command.usage.count("]")
+
+
 def test_the_exit_codes_are_those_of_the_errors() -> None:
     from mcpproxy.cli import errors
 

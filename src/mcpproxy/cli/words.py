@@ -309,7 +309,7 @@ WORDS: dict[str, Any] = {
                 },
                 "validate": {"help": "Check a configuration file", "options": {}, "arguments": ["[FILE]"]},
                 "path": {
-                    "help": "Print which configuration file is in force, and which data directory",
+                    "help": "Print which configuration file is in force; with -o json, the data directory too",
                     "options": {},
                     "arguments": [],
                 },

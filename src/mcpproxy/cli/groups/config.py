@@ -43,7 +43,7 @@ def validate(
 
 @group.command(epilog=examples("mcpproxy config path"))
 def path(context: typer.Context) -> None:
-    """Print which configuration file is in force, and which data directory."""
+    """Print which configuration file is in force; with -o json, the data directory too."""
     from mcpproxy.config.load import find_path
 
     session = context.obj

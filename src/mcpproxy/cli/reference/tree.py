@@ -51,7 +51,8 @@ class Command(Struct, frozen=True):
             words.append("[OPTIONS]")
         for parameter in self.parameters:
             if not parameter.is_option:
-                words.append(parameter.value if parameter.required else f"[{parameter.value.strip('[]')}]")
+                value = parameter.value
+                words.append(value if parameter.required or value.startswith("[") else f"[{value}]")
         return " ".join(words)
 
 
