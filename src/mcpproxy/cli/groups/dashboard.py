@@ -53,6 +53,8 @@ def _open(link: str) -> None:
     os.dup2(2, 1)
     try:
         opened = link.startswith("http://") and webbrowser.open(link)
+    except ValueError:  # $BROWSER is no command line
+        opened = False
     finally:
         os.dup2(answer, 1)
         os.close(answer)
