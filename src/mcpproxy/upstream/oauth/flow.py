@@ -256,7 +256,7 @@ def _settle_client(context: OAuthContext, target: Target, held: Grant | None) ->
         # The SDK binds registered clients to their issuer, but knows nothing of where the operator's belongs.
         raise LoginFailed(
             f"the upstream names another authorization server than at the last login ({known}), and your"
-            " oauth.client_secret was not sent there. If the move is right, log out and log in again"
+            " oauth.client_secret was not sent there. If the move is right, log out (see docs/oauth.md) and in again"
         )
     if client.token_endpoint_auth_method is None:
         offered = (metadata.token_endpoint_auth_methods_supported if metadata else None) or ["client_secret_basic"]
