@@ -134,3 +134,11 @@ def test_the_daemon_takes_the_same_decisions(daemon: Home, tmp_path: Path) -> No
         assert "Nothing waits" in daemon.ok("tools", "diff", "changing")
     finally:
         daemon.ok("upstream", "remove", "changing")
+
+
+def test_a_server_that_only_the_daemon_knows_has_nothing_that_waits(daemon: Home, tmp_path: Path) -> None:
+    other = tmp_path / "mcp_config.json"
+    other.write_text("{}")
+    other.chmod(0o600)
+    assert daemon.json("tools", "diff", "demo", "--config", other) == {"waiting": []}
+    assert daemon.run("tools", "diff", "nobody").returncode == 1

@@ -64,7 +64,7 @@ def waiting(session: Session, names: Sequence[str]) -> list[View]:
     if not names:
         return everything
     chosen: dict[str, View] = {}
-    servers = {server.name for server in session.config.servers}
+    servers = _known(session)
     for name in names:
         matching = [one for one in everything if name in (one["name"], one["server"])]
         if not matching and name not in servers:
@@ -72,6 +72,13 @@ def waiting(session: Session, names: Sequence[str]) -> list[View]:
             raise Failure(FAILED, message, "See what does: mcpproxy tools diff", code="NOT_WAITING")
         chosen |= {one["name"]: one for one in matching}
     return list(chosen.values())
+
+
+def _known(session: Session) -> set[str]:
+    """The servers there are; a daemon may have one that is in no file, such as the demo."""
+    if session.daemon is not None:
+        return {server["name"] for server in value_of(session.daemon.get("/servers"))["servers"]}
+    return {server.name for server in session.config.servers}
 
 
 def decide(session: Session, chosen: Sequence[View], *, approve: bool) -> None:
