@@ -75,7 +75,8 @@ def test_without_a_daemon_it_says_so_and_what_to_do(alone: Home) -> None:
     first, hint = done.stderr.splitlines()
     assert first.startswith("mcpproxy: no mcpproxy daemon is running")
     assert first.endswith("dashboard needs one.")
-    assert hint == "Start it with: mcpproxy serve"
+    assert hint.startswith("Start it with: mcpproxy serve.")
+    assert "--data-dir" in hint
 
 
 @pytest.fixture

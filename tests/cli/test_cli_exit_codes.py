@@ -145,7 +145,7 @@ def test_6_is_a_port_in_use(alone: Home) -> None:
 def test_7_is_a_daemon_that_is_not_there(alone: Home, words: tuple[str, ...]) -> None:
     result = alone.run(*words, "-o", "json")
     assert (result.returncode, complaint(result)["code"]) == (7, "DAEMON_NOT_REACHABLE")
-    assert complaint(result)["hint"] == "Start it with: mcpproxy serve"
+    assert complaint(result)["hint"].startswith("Start it with: mcpproxy serve.")
 
 
 def test_the_daemon_is_found_by_its_address_where_the_socket_is_elsewhere(daemon: Home, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Session:
             raise Failure(
                 NO_DAEMON,
                 f"no mcpproxy daemon is running (looked at {where}), and {what} needs one.",
-                "Start it with: mcpproxy serve",
+                "Start it with: mcpproxy serve. One with another data directory, such as a demo, needs --data-dir.",
             )
         return self.daemon
 
