@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
+from mcpproxy.activity.record import new_id
 from mcpproxy.asgi import Headers, Work, is_local, respond
 from mcpproxy.config.models import Config, is_loopback
 from mcpproxy.http1 import Connection, Front
@@ -89,9 +90,10 @@ class HostCheck:
             return
         headers = Headers(scope["headers"])
         if not self._for_us(headers):
-            await _refuse(send, 421, "WRONG_HOST", "This host name is not served here; add it to trusted_hosts.")
+            message = "This host name is not served here; add it to trusted_hosts."
+            await _refuse(send, headers, 421, "WRONG_HOST", message)
         elif not self._may_ask(headers, scope["path"]):
-            await _refuse(send, 403, "WRONG_ORIGIN", "Requests from this origin are refused.")
+            await _refuse(send, headers, 403, "WRONG_ORIGIN", "Requests from this origin are refused.")
         else:
             await self._app(scope, receive, send)
 
@@ -129,8 +131,10 @@ class HostCheck:
         return not is_loopback(config.listen) and _is_address(name)
 
 
-async def _refuse(send: Send, status: int, code: str, message: str) -> None:
-    await respond(send, status, {"success": False, "error": {"code": code, "message": message}})
+async def _refuse(send: Send, headers: Headers, status: int, code: str, message: str) -> None:
+    named = headers.request_id() or new_id()
+    body = {"success": False, "error": {"code": code, "message": message}, "request_id": named}
+    await respond(send, status, body, ((b"x-request-id", named.encode()),))
 
 
 @lru_cache(maxsize=256)

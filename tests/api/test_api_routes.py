@@ -105,6 +105,14 @@ def test_a_foreign_host_or_origin_is_turned_away_even_with_the_key(rest: Rest, m
         assert rest.ask(method, where, headers={"Origin": origin}).status_code == 403, origin
 
 
+@pytest.mark.parametrize("foreign", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}])
+def test_who_is_turned_away_at_the_door_still_learns_the_id_of_the_request(rest: Rest, foreign: dict[str, str]) -> None:
+    named = rest.ask("GET", "/api/v1/status", headers={**foreign, "X-Request-Id": "mine-1"})
+    assert (named.json()["request_id"], named.headers["X-Request-Id"]) == ("mine-1", "mine-1")
+    unnamed = rest.ask("GET", "/api/v1/status", headers=foreign)
+    assert unnamed.json()["request_id"] == unnamed.headers["X-Request-Id"] != ""
+
+
 @pytest.mark.parametrize(("method", "path"), [route for route in LISTED if route[0] in CHANGING])
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "x"])
 def test_a_change_that_is_not_json_is_415(rest: Rest, method: str, path: str, kind: str) -> None:
