@@ -58,6 +58,14 @@ def test_without_a_daemon_every_server_is_tried(tmp_path: Path) -> None:
     assert all(finding["fix"] for finding in found if finding["level"] == "broken" and finding["area"] != "secrets")
 
 
+def test_a_server_whose_tools_all_wait_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    demo = {"command": sys.executable, "args": ["-m", "mcpproxy.demo"], "trust": "manual"}
+    (found,) = (each for each in findings(make_home(tmp_path, {"demo": demo})) if each["area"] == "demo")
+    assert found["level"] == "note"
+    assert "wait for your approval" in found["text"]
+    assert found["fix"] == "Look at them: mcpproxy tools diff demo"
+
+
 def test_open_modes_are_found_and_fixed(tmp_path: Path) -> None:
     home = make_home(tmp_path)
     home.config.chmod(0o644)

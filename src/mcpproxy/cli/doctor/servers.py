@@ -99,6 +99,12 @@ async def _try(app: App, server: Server) -> Finding:
     took = looks.duration((time.monotonic() - began) * 1000)
     listing = app.catalog.snapshot.listings.get(server.name)
     count = len(listing.tools) if listing is not None else 0
+    if not count and app.catalog.snapshot.waiting_of(server.name):
+        return note(
+            server.name,
+            f"started in {took}; all its tools wait for your approval",
+            f"Look at them: mcpproxy tools diff {server.name}",
+        )
     if not count:
         return warning(
             server.name, f"started in {took} and lists no tools", f"See: mcpproxy upstream logs {server.name}"
