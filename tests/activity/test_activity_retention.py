@@ -184,6 +184,31 @@ async def test_a_log_well_beyond_its_bounds_does_not_wait_for_the_hour(
 
 
 @pytest.mark.anyio
+async def test_what_came_during_the_hourly_pruning_does_not_wait_for_the_next_record(
+    running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 0.02)
+    async with running() as journal:
+        retention = Retention(storage, journal, lambda: Activity(max_records=50))
+        real, written = retention.prune, asyncio.Event()
+
+        async def prune() -> int:
+            removed = await real()
+            await journal.write(*(call() for _ in range(100)))
+            await digest(journal)
+            written.set()
+            return removed
+
+        monkeypatch.setattr(retention, "prune", prune)
+        task = asyncio.create_task(retention.run())
+        async with asyncio.timeout(20):
+            await written.wait()
+            while counted(storage)[0] != 50:
+                await asyncio.sleep(0.02)
+        task.cancel()
+
+
+@pytest.mark.anyio
 async def test_what_is_trimmed_goes_evenly_until_the_next_look(
     running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +245,25 @@ async def test_a_small_rest_does_not_put_off_the_next_look(
         monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
         assert await Retention(storage, journal, lambda: Activity(max_records=1)).trim() == 11
     assert max(pauses) <= 9000
+
+
+@pytest.mark.anyio
+async def test_what_the_settings_keep_by_now_is_not_removed_any_more(
+    running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
+    monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
+    settings = [Activity(max_records=1)]
+
+    async def sleep(_seconds: float) -> None:
+        settings[0] = Activity(max_records=75)  # the operator has thought better of it
+
+    async with running() as journal:
+        await journal.write(*(call() for _ in range(101)))
+        await digest(journal)
+        monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
+        assert await Retention(storage, journal, lambda: settings[0]).trim() == 26
+    assert counted(storage) == [75, 75]
 
 
 @pytest.mark.anyio

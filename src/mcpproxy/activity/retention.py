@@ -56,9 +56,9 @@ class Retention:
     async def run(self) -> None:
         """Prune now and every hour, and sooner where records come fast; until cancelled."""
         while True:
+            before = last = self._journal.stats().written  # what comes while it prunes is looked at, too
             await self._try(self.prune, logging.INFO)
             due = time.monotonic() + EVERY_SECONDS
-            before = last = self._journal.stats().written
             looks_at = time.monotonic()
             while (left := due - time.monotonic()) > 0:
                 looks_at = max(looks_at + LOOK_SECONDS, time.monotonic())
@@ -95,13 +95,16 @@ class Retention:
         return await self._remove(excess, LOOK_SECONDS) if excess > total * _SLACK else 0
 
     async def _remove(self, excess: int, within: float = 0.0) -> int:
-        removed, due = 0, time.monotonic() + within
-        while step := await asyncio.to_thread(self._next_step, excess - removed):
+        removed, left, due, settings = 0, excess, time.monotonic() + within, self._settings()
+        while step := await asyncio.to_thread(self._next_step, left):
             await self._journal.run(step_remover(step.upto))
             removed += step.rows
-            left = excess - removed
+            left -= step.rows
             share = min(step.rows / left, 1.0) if left > 0 else 0.0  # the last step may be a small one
             await asyncio.sleep(max((due - time.monotonic()) * share, PAUSE_SECONDS))
+            if self._settings() != settings:  # what was too many may be wanted now
+                settings = self._settings()
+                left, _ = await asyncio.to_thread(self._excess)
         return removed
 
     def _excess(self) -> tuple[int, int]:
