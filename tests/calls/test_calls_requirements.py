@@ -234,6 +234,25 @@ async def test_fr_041_an_empty_block_weakens_nothing_and_a_reload_takes_effect(t
                 await asyncio.sleep(0.1)
 
 
+async def test_a_smaller_limit_on_results_counts_for_a_server_that_is_connected(tmp_path: Path) -> None:
+    async with (
+        running(tmp_path, [echo()]) as proxy,
+        connected(proxy.mcp, era="legacy", lane=True) as agent,
+    ):
+
+        async def is_too_large(length: int) -> bool:
+            told = json.dumps({"content": [{"type": "text", "text": "x" * length}]})
+            result = await call(agent, "read", "limit", name="echo:raw", args={"result": told})
+            return "isError" in result and code(result) == "RESULT_TOO_LARGE"
+
+        assert not await is_too_large(5000)
+        proxy.rewrite(max_result_bytes=4000)
+        async with asyncio.timeout(10):
+            while not await is_too_large(5000):
+                await asyncio.sleep(0.1)
+        assert not await is_too_large(3000)
+
+
 async def test_a_strict_block_lets_nothing_of_the_payload_through_and_the_record_says_why(tmp_path: Path) -> None:
     async with (
         running(tmp_path, [echo()], output_validation={"mode": "strict"}) as proxy,

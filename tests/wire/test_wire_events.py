@@ -11,7 +11,7 @@ LIMIT = 1000
 
 
 def read(*chunks: bytes, limit: int = LIMIT) -> list[Event]:
-    parser = EventParser(limit)
+    parser = EventParser(lambda: limit)
     return [event for chunk in chunks for event in parser.feed(chunk)]
 
 
@@ -48,7 +48,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
 
 
 def test_the_place_to_resume_from_is_the_last_event_that_came_whole() -> None:
-    parser = EventParser(LIMIT)
+    parser = EventParser(lambda: LIMIT)
     parser.feed(b"id: 1\ndata: a\n\nid: 2\ndata: half of")
     assert parser.last_id == "1"
     parser.restart()
@@ -57,18 +57,27 @@ def test_the_place_to_resume_from_is_the_last_event_that_came_whole() -> None:
 
 
 def test_an_event_without_data_still_says_where_to_resume_from() -> None:
-    parser = EventParser(LIMIT)
+    parser = EventParser(lambda: LIMIT)
     assert parser.feed(b"id: 1\nretry: 250\ndata:\n\n") == []
     assert (parser.last_id, parser.retry) == ("1", 0.25)
 
 
 def test_absurd_ids_and_pauses_are_left_alone() -> None:
-    parser = EventParser(100_000)
+    parser = EventParser(lambda: 100_000)
     parser.feed(b"id: good\n\n")
     parser.feed(b"id: bad\0id\nid: " + b"x" * 5000 + b"\nretry: soon\nretry: " + b"9" * 5000 + b"\nretry: -1\n\n")
     assert (parser.last_id, parser.retry) == ("good", None)
     parser.feed(b"retry: 999999999\n")
     assert parser.retry == 60
+
+
+def test_the_limit_may_change_while_a_stream_is_read() -> None:
+    limits = [LIMIT]
+    parser = EventParser(lambda: limits[0])
+    events = [b"data: " + b"x" * 500 + b"\n\n"] * 2
+    assert not parser.feed(events[0])[0].cut
+    limits[0] = 100
+    assert parser.feed(events[1])[0].cut
 
 
 def test_an_event_over_the_limit_leaves_its_two_ends_and_the_next_one_whole() -> None:
@@ -81,7 +90,7 @@ def test_an_event_over_the_limit_leaves_its_two_ends_and_the_next_one_whole() ->
 
 
 def test_an_event_over_the_limit_is_noticed_before_it_ends() -> None:
-    parser = EventParser(LIMIT)
+    parser = EventParser(lambda: LIMIT)
     parser.feed(b"data: " + b"x" * 2000)
     assert parser.overflowing
     parser.restart()
@@ -89,7 +98,7 @@ def test_an_event_over_the_limit_is_noticed_before_it_ends() -> None:
 
 
 def test_endless_lines_of_no_data_have_a_bound_too() -> None:
-    parser = EventParser(LIMIT)
+    parser = EventParser(lambda: LIMIT)
     for _ in range(100):
         parser.feed(b"data:\n" * 100)
     assert parser.overflowing

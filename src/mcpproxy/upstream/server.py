@@ -326,6 +326,7 @@ class Upstream:
         if connection is None:
             connection = await self.ready(timeout)
             on_connected()
+        connection.channel.max_result_bytes = self._around.settings().max_result_bytes  # it may be another by now
         try:
             return await connection.call_tool(
                 tool, arguments, timeout=_left(deadline), max_timeout=max_timeout, on_progress=on_progress, trace=trace

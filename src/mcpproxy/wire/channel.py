@@ -82,6 +82,7 @@ class Channel(ABC):
 
     def __init__(self, *, max_result_bytes: int) -> None:
         self.max_result_bytes = max_result_bytes
+        """May change while it is connected."""
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[str] = self._loop.create_future()
         """Resolves to the reason once the connection has ended."""

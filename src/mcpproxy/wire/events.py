@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 MAX_JUNK_BYTES = 16 * 1024 * 1024
@@ -37,7 +38,7 @@ class EventParser:
     The rest of a larger one is thrown away, so that the stream, and all who share it, can go on after it.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: Callable[[], int]) -> None:
         self.last_id: str | None = None
         """Where to resume: the id of the last event that came whole."""
         self.retry: float | None = None
@@ -90,7 +91,7 @@ class EventParser:
 
     def _take(self, piece: bytes) -> None:
         self._line += piece
-        if len(self._data) + len(self._line) + _LINE_COST * self._lines > self._limit:
+        if len(self._data) + len(self._line) + _LINE_COST * self._lines > self._limit():
             self.overflowing = True
         if self.overflowing:
             for buffer in (self._line, self._data):

@@ -90,7 +90,7 @@ class HttpChannel(Channel):
         async with self._request("POST", body, headers) as response:
             await self._check(response)
             if response.content_type == "text/event-stream":
-                parser = EventParser(self.max_result_bytes)
+                parser = EventParser(lambda: self.max_result_bytes)
                 await self._read_events(response, parser, pending)
             elif response.content_type == "application/json":
                 self._adopt_session(response)
@@ -203,7 +203,7 @@ class HttpChannel(Channel):
 
     async def listen(self) -> None:
         """Take what a server of the handshake era says outside of answers, for as long as it offers a stream."""
-        parser = EventParser(self.max_result_bytes)
+        parser = EventParser(lambda: self.max_result_bytes)
         pause = 1.0
         heard = False
         while not self.closed.done():

@@ -24,10 +24,8 @@ _ENDS = 512
 class LineReader:
     """Cuts a stream into lines and hands each to the channel, without ever holding more than one within the limit."""
 
-    def __init__(self, channel: Channel, limit: int, on_other: Callable[[bytes], None]) -> None:
+    def __init__(self, channel: Channel, on_other: Callable[[bytes], None]) -> None:
         self._channel = channel
-        self._limit = limit
-        self._short = min(limit, _MAX_OTHER_LINE)
         self._on_other = on_other
         self._line = bytearray()
         self._junk = 0
@@ -43,10 +41,10 @@ class LineReader:
 
     def feed(self, data: bytes) -> str | None:
         """Deliver every whole line; returns what is wrong once the sender has gone too far."""
-        start = 0
+        start, short = 0, min(self._channel.max_result_bytes, _MAX_OTHER_LINE)
         while (end := data.find(b"\n", start)) >= 0:
             piece = data[start:end]
-            if self._line or self._skipped or len(piece) > self._short:
+            if self._line or self._skipped or len(piece) > short:
                 self._add(piece)
                 self._end_line()
             else:
@@ -83,7 +81,7 @@ class LineReader:
             self._tail = (self._tail + piece)[-_ENDS:]
             return
         self._line += piece
-        if len(self._line) > (self._limit if _like_json(self._line) else _MAX_OTHER_LINE):
+        if len(self._line) > (self._channel.max_result_bytes if _like_json(self._line) else _MAX_OTHER_LINE):
             self._skipped = len(self._line)
             self._head, self._tail = bytes(self._line[:_MAX_REMARK]), bytes(self._line[-_ENDS:])
             self._line = bytearray()
@@ -119,7 +117,7 @@ class LineReader:
 
     def _fail_oversized(self, tail: bytes) -> None:
         request_id = envelope.salvage_id(self._head[:_ENDS], tail)
-        if self._channel.fail_broken(request_id, AnswerTooLarge(self._limit)):
+        if self._channel.fail_broken(request_id, AnswerTooLarge(self._channel.max_result_bytes)):
             self._junk = 0
 
     def _other(self, line: bytes | bytearray) -> None:

@@ -67,7 +67,7 @@ class SseChannel(Channel):
     async def _read_stream(self, response: aiohttp.ClientResponse) -> None:
         if response.status != 200 or response.content_type != "text/event-stream":
             raise HttpStatus(response.status, f"no event stream, but {response.content_type}")
-        await follow(response, EventParser(self.max_result_bytes), self._take)
+        await follow(response, EventParser(lambda: self.max_result_bytes), self._take)
 
     def _take(self, event: Event) -> bool:
         if event.name != "endpoint":

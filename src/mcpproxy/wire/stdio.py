@@ -83,7 +83,7 @@ class StdioChannel(Channel):
         self._mark = mark
         self._on_stderr = on_stderr
         self._reaper = reaper
-        self._lines = LineReader(self, max_result_bytes, on_stderr)
+        self._lines = LineReader(self, on_stderr)
         self._pipes: list[asyncio.BaseTransport] = []
         self._stdout: Output | None = None
         self._stdin: asyncio.WriteTransport | None = None
