@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -65,11 +66,16 @@ async def test_every_talk_gets_the_same_answers_both_ways(
         with pytest.MonkeyPatch.context() as switch:
             switch.setattr(HttpFace, "take", lambda *_, **__: None)
             long = await converse(house.proxy, talk, seen)
-        if short != long or talk.taken not in (None, taken) or not long.startswith(b"HTTP/1.1 "):
+        if _nameless(short) != _nameless(long) or talk.taken not in (None, taken) or not long.startswith(b"HTTP/1.1 "):
             wrong.append(f"{talk.about}: {taken} of {talk.taken} taken\n{short[:1500]!r}\n{long[:1500]!r}")
     assert not wrong, "\n\n".join(wrong)
     await until(lambda: all(map(quiet, seen.connections)), "nothing is left")
     assert not [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+
+
+def _nameless(answers: bytes) -> bytes:
+    """Without the names that we give to requests that have none."""
+    return re.sub(rb"\b[0-9A-Z]{26}\b", b"ULID", answers)
 
 
 @pytest.mark.anyio
