@@ -78,9 +78,9 @@ def test_options_names_the_methods(rest: Rest) -> None:
 @pytest.mark.parametrize(
     ("path", "field", "said"),
     [
-        ("activity?limit=0", "limit", "greater than or equal to 1"),
-        ("activity?limit=1001", "limit", "less than or equal to 1000"),
-        ("activity?limit=ten", "limit", "valid integer"),
+        ("activity?limit=0", "limit", "a whole number from 1 to 1000"),
+        ("activity?limit=1001", "limit", "a whole number from 1 to 1000"),
+        ("activity?limit=ten", "limit", "a whole number from 1 to 1000"),
         ("activity?type=tool_cal", "type", "tool_call, internal_tool_call"),
         ("activity?status=ok", "status", "success, error, blocked, warning, rejected, interrupted"),
         ("activity?intent_type=delete", "intent_type", "read, write, destructive"),
@@ -93,7 +93,7 @@ def test_options_names_the_methods(rest: Rest) -> None:
         ("servers/echo/logs?limit=0", "limit", "greater than or equal to 1"),
         ("tools/search", "q", "required"),
         ("tools/search?q=", "q", "at least 1 character"),
-        ("tools/search?q=a&limit=101", "limit", "less than or equal to 100"),
+        ("tools/search?q=a&limit=101", "limit", "a whole number from 1 to 100"),
         ("status?verbose=1", "verbose", "no such parameter"),
         ("/metrics?x=1", "x", "no such parameter"),
     ],
@@ -104,6 +104,32 @@ def test_a_bad_parameter_is_422_that_names_it_and_what_is_allowed(rest: Rest, pa
     assert error["message"].startswith(f"{field}: ")
     assert said in error["message"]
     assert error["details"]["fields"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "allowed"),
+    [
+        ("tools/call", {"name": "a:b"}, "variant", ["read", "write", "destructive"]),
+        ("tools/call", {"name": "a:b", "variant": "delete"}, "variant", ["read", "write", "destructive"]),
+        (
+            "tools/call",
+            {"name": "a:b", "variant": "read", "args": 1},
+            "args",
+            ["name", "variant", "arguments", "intent"],
+        ),
+        ("tokens", {"name": "x", "scopes": 1}, "scopes", ["name", "servers", "tools", "allow", "expires"]),
+    ],
+)
+def test_a_bad_body_is_422_that_names_the_field_and_what_is_allowed(
+    rest: Rest, path: str, body: dict[str, object], field: str, allowed: list[str]
+) -> None:
+    error = rest.error("POST", path, 422, json=body)
+    assert error["message"].startswith(f"{field}: ") and ", ".join(allowed) in error["message"]
+    assert error["details"]["fields"][0] == {
+        "field": field,
+        "message": error["message"][len(field) + 2 :],
+        "allowed": allowed,
+    }
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,12 @@ def test_a_name_that_is_taken_is_409(rest: Rest) -> None:
     assert rest.error("POST", "servers", 409, json=echo("echo"))["code"] == "CONFLICT"
 
 
+def test_a_server_that_was_never_reached_has_a_protocol_too(rest: Rest) -> None:
+    added = rest.post("servers", {"name": "nowhere", "url": "http://127.0.0.1:1/mcp", "enabled": False}, status=201)
+    assert added["protocol"] == "http"
+    rest.delete("servers/nowhere")
+
+
 @pytest.mark.parametrize(
     ("body", "field", "said"),
     [

@@ -103,10 +103,10 @@ def test_a_refusal_has_its_status_and_the_code_that_agents_get(
 @pytest.mark.parametrize(
     ("body", "field", "said"),
     [
-        ({"name": "echo:reads"}, "body", "variant"),
+        ({"name": "echo:reads"}, "variant", "read, write, destructive"),
         ({"name": "echo:reads", "variant": "delete"}, "variant", "read, write, destructive"),
         ({"name": 5, "variant": "read"}, "name", "Expected `str`"),
-        ({"name": "echo:reads", "variant": "read", "args": {}}, "body", "args"),
+        ({"name": "echo:reads", "variant": "read", "args": {}}, "args", "arguments"),
     ],
 )
 def test_a_body_out_of_order_names_the_field(rest: Rest, body: dict[str, Any], field: str, said: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from mcpproxy.activity.filters import BadFilter
@@ -53,14 +56,33 @@ async def _unavailable(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     """A request that FastAPI found not to be in order: which field, and what would be right."""
     assert isinstance(error, RequestValidationError)
-    fields = [
-        {
-            "field": ".".join(str(part) for part in found["loc"] if part not in _PLACES)[:200] or "body",
-            "message": found["msg"][:500],
-        }
-        for found in error.errors()[:_MOST_FIELDS]
-    ]
+    fields: list[dict[str, Any]] = []
+    for found in error.errors()[:_MOST_FIELDS]:
+        field = ".".join(str(part) for part in found["loc"] if part not in _PLACES)[:200] or "body"
+        unknown = found["type"] == "extra_forbidden"
+        message = "there is no such field" if unknown else found["msg"][:500]
+        allowed = _allowed(request.scope.get("route"), field, unknown=unknown)
+        if allowed:
+            said = allowed if isinstance(allowed, str) else ", ".join(allowed)
+            fields.append({"field": field, "message": f"{message}; use {said}", "allowed": allowed})
+        else:
+            fields.append({"field": field, "message": message})
     return failure(request, bad_fields(fields))
+
+
+def _allowed(route: Any, field: str, *, unknown: bool) -> str | list[str] | None:
+    """What would be right: of a number its bounds, of a field that is not known those that are."""
+    if not isinstance(route, APIRoute):
+        return None
+    if unknown and route.body_field is not None and "." not in field:
+        return list(getattr(route.body_field.field_info.annotation, "model_fields", ()))
+    for parameter in route.dependant.query_params:
+        if parameter.alias == field:
+            given = parameter.field_info.metadata
+            least = [bound.ge for bound in given if hasattr(bound, "ge")]
+            most = [bound.le for bound in given if hasattr(bound, "le")]
+            return f"a whole number from {least[0]} to {most[0]}" if least and most else None
+    return None
 
 
 async def _framework(request: Request, error: Exception) -> Response:

@@ -49,7 +49,9 @@ class ServerView(BaseModel):
     name: str
     state: State
     reason: str | None = Field(default=None, description="Why it is in that state, and what to do")
-    protocol: Literal["stdio", "http", "sse"] | None = Field(default=None, description="Absent until it is known")
+    protocol: Literal["stdio", "http", "sse"] = Field(
+        description="Of a URL that was never reached, what is tried first"
+    )
     tools: int
     stale: bool = Field(description="Whether the tools are the last known ones: the server is away")
     since: datetime
@@ -98,7 +100,7 @@ def _view(rooms: Services, upstream: Upstream, warnings: tuple[str, ...] = ()) -
         name=upstream.name,
         state=upstream.state.value,
         reason=rooms.house.mask(upstream.reason) or None,
-        protocol=upstream.protocol,  # type: ignore[arg-type]
+        protocol=upstream.protocol or "http",  # type: ignore[arg-type]
         tools=len(listing.tools) if listing is not None else 0,
         stale=listing.stale if listing is not None else False,
         since=datetime.fromtimestamp(upstream.since, UTC),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -95,6 +96,9 @@ class FoundTools(BaseModel):
 
 def _object(description: str) -> Meta:
     return Meta(description=description, extra_json_schema={"type": ["object", "null"]})
+
+
+_ONE_MEMBER = re.compile("Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 
 
 class CallRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -231,9 +235,13 @@ def _event(kind: bytes, data: bytes) -> bytes:
 def _not_a_call(error: Exception) -> ApiError:
     """What is wrong with the body, in the words of its reader: `Expected … - at `$.variant``."""
     what, _, place = str(error).partition(" - at `$")
+    if (member := _ONE_MEMBER.match(what)) is not None:
+        what, place = ("it is missing" if member[1] == "missing required" else "there is no such field"), member[2]
     field = place.strip("`.") or "body"
-    allowed = ["read", "write", "destructive"] if field == "variant" else None
-    return bad_field(field, f"{what}; use {', '.join(allowed)}" if allowed else what[:500], allowed)
+    allowed = list(get_args(OperationType)) if field == "variant" else None
+    if what == "there is no such field":
+        allowed = list(CallRequest.__struct_fields__)
+    return bad_field(field[:200], f"{what}; use {', '.join(allowed)}" if allowed else what[:500], allowed)
 
 
 async def _unless_gone(request: Request, pipeline: Pipeline, call: Call) -> Reply:
