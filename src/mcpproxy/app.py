@@ -285,14 +285,6 @@ class App:
         await asyncio.to_thread(update, self.loaded.path, mutate)
         await self._watch.look()
 
-    async def begin_login(self, name: str) -> str:
-        """Start the login of a server; gives the link for a person to open."""
-        upstream = self.pool.get(name)
-        session = self.logins.session(upstream.server) if upstream is not None else None
-        if session is None:
-            raise LoginFailed(f"server {name!r} is not one that is logged in to")
-        return await session.begin_login()
-
     async def _on_config_error(self, error: ConfigError | ConfigAccessError) -> None:
         self.config_error = str(error)
         self.chronicle.config_refused(self.config_error)
@@ -371,7 +363,7 @@ class App:
             stopping=self.stopping,
             change_config=self.change_config,
             note_changes=self.chronicle.trust_changed,
-            begin_login=self.begin_login,
+            logins=self.logins,
             dispatch=self.agent.dispatch,
         )
 

@@ -46,9 +46,10 @@ BEYOND = [
     ("POST", "tools/reject"),
     ("GET", "tools/explain"),
     ("POST", "dashboard/login"),
+    ("POST", "servers/{name}/logout"),
 ]
-"""Decisions about tools, the reasons of a search and login links, which the contract leaves to command line and
-dashboard."""
+"""Decisions about tools, the reasons of a search, login links and logouts, which the contract leaves to command line
+and dashboard."""
 UNLISTED = [("GET", "/metrics"), ("GET", f"{PREFIX}/openapi.json"), ("GET", f"{PREFIX}/docs")]
 LISTED = [*ROUTES, *BEYOND]
 EVERY = [*LISTED, *UNLISTED]

@@ -34,6 +34,9 @@ def test_without_a_daemon_the_browser_comes_back_to_the_command(tmp_path: Path) 
         assert "you are logged in" in log_in(home, "notes")
         result = home.run("call", "tool-read", "notes:greet", env={"PYTHON_KEYRING_BACKEND": FAIL})
         assert result.returncode == 0, result.stderr
+        (kept,) = home.data.glob("oauth/*.json")
+        assert "you are logged out" in home.ok("upstream", "logout", "notes")
+        assert not kept.exists()
         for secret in server.secrets:
             assert secret not in result.stdout + result.stderr
 
@@ -44,16 +47,19 @@ def test_with_the_daemon_the_server_connects_by_itself(daemon: Home) -> None:
         try:
             assert added["state"] == "needs_login"
             assert "notes is ready" in log_in(daemon, "notes")
+            assert "notes is needs_login" in daemon.ok("upstream", "logout", "notes")
         finally:
             daemon.ok("upstream", "remove", "notes")
 
 
 def test_a_server_that_takes_no_login_says_so(daemon: Home) -> None:
-    result = daemon.run("upstream", "login", "echo")
-    assert result.returncode == 1
-    assert "not one that is logged in to" in result.stderr
+    for command in ("login", "logout"):
+        result = daemon.run("upstream", command, "echo")
+        assert result.returncode == 1
+        assert "not one that is logged in to" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["nobody"])
 def test_an_unknown_server_says_so(daemon: Home, name: str) -> None:
-    assert daemon.run("upstream", "login", name).returncode == 1
+    for command in ("login", "logout"):
+        assert daemon.run("upstream", command, name).returncode == 1

@@ -242,29 +242,43 @@ async def approve_server(request: Request, name: Name, rooms: Rooms) -> dict[str
 @router.post("/{name}/restart", response_model=Ok[Done])
 async def restart_server(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Drop a server's connection, or end its process, and start it anew."""
-    upstream = _find(rooms, name)
+    return await _restart(request, _find(rooms, name), rooms, "restarted")
+
+
+async def _restart(request: Request, upstream: Upstream, rooms: Services, why: str) -> dict[str, Any]:
     await rooms.house.journal.write(
         Record(
             type="server_change",
             source=source(request),
-            server_name=name,
+            server_name=upstream.name,
             status="success",
             request_id=request_id(request),
-            metadata={"change": "restarted"},
+            metadata={"change": why},
         )
     )
     await upstream.restart()
-    return ok(request, Done(name=name, state=upstream.state.value))
+    return ok(request, Done(name=upstream.name, state=upstream.state.value))
 
 
 @router.post("/{name}/login", response_model=Ok[LoginLink])
 async def log_in(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
     """Start a login and get the link for a person to open."""
-    _find(rooms, name)
+    server = _find(rooms, name).server
     try:
-        return ok(request, LoginLink(login_url=await rooms.begin_login(name)))
+        return ok(request, LoginLink(login_url=await rooms.logins.needed(server).begin_login()))
     except LoginFailed as error:
         raise ApiError(409, rooms.house.mask(str(error))) from None
+
+
+@router.post("/{name}/logout", response_model=Ok[Done])
+async def log_out(request: Request, name: Name, rooms: Rooms) -> dict[str, Any]:
+    """Forget the login of a server, and connect to it anew."""
+    upstream = _find(rooms, name)
+    try:
+        await rooms.logins.needed(upstream.server).logout()
+    except LoginFailed as error:
+        raise ApiError(409, rooms.house.mask(str(error))) from None
+    return await _restart(request, upstream, rooms, "logged out")
 
 
 @router.get("/{name}/tools", response_model=Ok[ToolList])

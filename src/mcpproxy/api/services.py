@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcpproxy.catalog.changes import Change
     from mcpproxy.config.load import Loaded
     from mcpproxy.storage.engine import Storage
+    from mcpproxy.upstream.oauth import Logins
 
 _MOST_CLIENT_NAME = 200
 
@@ -55,8 +56,7 @@ class Services(Struct, frozen=True, kw_only=True):
     """Change the file, and return once the change is in force."""
     note_changes: Callable[[Iterable[Change], Source, str], None]
     """Put what an operator decided about tools on record: the changes, by which face, request id."""
-    begin_login: Callable[[str], Awaitable[str]]
-    """Start the login of a server; gives the link for a person."""
+    logins: Logins
     dispatch: Dispatch
     """Use a built-in tool of the MCP face, with all that goes with it."""
 

@@ -174,6 +174,11 @@ WORDS: dict[str, Any] = {
                     "options": {},
                     "arguments": ["NAME"],
                 },
+                "logout": {
+                    "help": "Forget the login of a server, in memory, file and keyring",
+                    "options": {},
+                    "arguments": ["NAME"],
+                },
                 "logs": {
                     "help": "Print what a server wrote to stderr (!), and what mcpproxy has to say about it (-)",
                     "options": {

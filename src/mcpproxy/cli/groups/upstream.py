@@ -174,6 +174,17 @@ def login(context: typer.Context, name: Name) -> None:
     screen.show(found, lambda: print_outcome(screen, found))
 
 
+@group.command(epilog=examples("mcpproxy upstream logout docs"))
+def logout(context: typer.Context, name: Name) -> None:
+    """Forget the login of a server, in memory, file and keyring. The server itself is not told."""
+    from mcpproxy.cli.upstream.listing import print_outcome
+    from mcpproxy.cli.upstream.login import log_out
+
+    screen = context.obj.screen
+    found = log_out(context.obj, name)
+    screen.show(found, lambda: print_outcome(screen, found))
+
+
 @group.command(epilog=examples("mcpproxy upstream logs demo -n 20", "mcpproxy upstream logs demo --follow"))
 def logs(
     context: typer.Context,

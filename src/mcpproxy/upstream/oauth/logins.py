@@ -52,6 +52,13 @@ class Logins:
         self._sessions[server.name] = (server, session)
         return session
 
+    def needed(self, server: Server) -> OAuthSession:
+        """The same for whoever cannot go on without; raises LoginFailed where there is none."""
+        session = self.session(server)
+        if session is None:
+            raise LoginFailed(f"server {server.name!r} is not one that is logged in to: it has no URL, or its own key")
+        return session
+
     def named(self, name: str) -> OAuthSession | None:
         """The session of the upstream of this name, once it was asked for."""
         found = self._sessions.get(name)

@@ -159,9 +159,12 @@ class OAuthSession:
 
     async def logout(self) -> None:
         """Forget the token, here and in the store."""
+        await self.cancel_login()
+        if self._renewal is not None:
+            await asyncio.wait({self._renewal})  # or it would keep what is to be forgotten
+        self._grant, self._loaded = None, True
         async with self._store.exclusive(self._identity):
             await self._store.forget(self._identity)
-        self._grant, self._loaded = None, True
 
     async def close(self) -> None:
         """End what is under way. A renewal is let finish: its refresh token works only once."""
