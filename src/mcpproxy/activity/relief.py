@@ -36,6 +36,7 @@ class Relief:
         self._ledger = ledger
         self._turn = turn
         self._moved_at = 0.0
+        self._failing = False
         self._mover: threading.Thread | None = None
         self._kept: PoolProxiedConnection | None = None
         self._kept_since = self._synced_inode = 0
@@ -82,8 +83,12 @@ class Relief:
             with self._turn:
                 self._move(READERS_PATIENCE_MS if gathered > 2 * MUCH_BESIDE else 0)
         except Exception as error:  # it stays where it is safe as well
-            log.warning("the file beside the database grows: %s", self._storage.explain(error))
+            level = logging.DEBUG if self._failing else logging.WARNING
+            log.log(level, "the file beside the database grows: %s", self._storage.explain(error))
+            self._failing = True
             self._let_go()  # a new one may do better, such as where this one was opened for reading
+        else:
+            self._failing = False
         self._moved_at = time.monotonic()
 
     def close(self) -> None:
