@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from tests.cli.conftest import make_home
 from tests.cli.terminal import Home
 from tests.cli.test_cli_activity import fill
-from tests.journeys.support import KEY, run
+from tests.journeys.support import CONSOLE, KEY, environment, run
 
 from mcpproxy.listen import open_socket
 
@@ -29,6 +30,17 @@ def complaint(result: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 def test_0_is_success(daemon: Home) -> None:
     assert daemon.run("status").returncode == 0
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_changes_no_exit_code(tmp_path: Path, closed: str) -> None:
+    home = make_home(tmp_path)
+    for words, code in ((("version",), 0), (home.words(("config", "path")), 0), (home.words(("activity", "frob")), 2)):
+        line = f"exec {shlex.join(map(str, [CONSOLE, *words]))} {closed}"
+        result = subprocess.run(
+            ["bash", "-c", line], env=environment(home.path), capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (result.returncode, "Traceback" in result.stderr) == (code, False), result.stderr
 
 
 def test_1_is_a_refusal_or_a_failure(daemon: Home) -> None:
