@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -208,61 +208,53 @@ async def test_what_came_during_the_hourly_pruning_does_not_wait_for_the_next_re
         task.cancel()
 
 
-@pytest.mark.anyio
-async def test_what_is_trimmed_goes_evenly_until_the_next_look(
+@pytest.fixture
+def trimmed(
     running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
-    monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
+) -> Callable[..., Awaitable[int]]:
+    """Trims so many records in steps of ten; `rest` hears of each pause instead, and no time passes."""
+
+    async def trim(records: int, settings: Callable[[], Activity], rest: Callable[[float], object]) -> int:
+        monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
+        monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
+
+        async def sleep(seconds: float) -> None:
+            rest(seconds)
+
+        async with running() as journal:
+            await journal.write(*(call() for _ in range(records)))
+            await digest(journal)
+            monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
+            return await Retention(storage, journal, settings).trim()
+
+    return trim
+
+
+@pytest.mark.anyio
+async def test_what_is_trimmed_goes_evenly_until_the_next_look(trimmed: Callable[..., Awaitable[int]]) -> None:
     pauses: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-
-    async with running() as journal:
-        await journal.write(*(call() for _ in range(101)))
-        await digest(journal)
-        monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
-        assert await Retention(storage, journal, lambda: Activity(max_records=1)).trim() == 100
-    # No time passes here: each pause is for its share of what is left.
+    assert await trimmed(101, lambda: Activity(max_records=1), pauses.append) == 100
+    # Each pause is for its share of what is left.
     assert [round(pause, -1) for pause in pauses[:3]] == [1000, 1120, 1290] and pauses[-1] < 1
 
 
 @pytest.mark.anyio
-async def test_a_small_rest_does_not_put_off_the_next_look(
-    running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
-    monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
+async def test_a_small_rest_does_not_put_off_the_next_look(trimmed: Callable[..., Awaitable[int]]) -> None:
     pauses: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-
-    async with running() as journal:
-        await journal.write(*(call() for _ in range(12)))
-        await digest(journal)
-        monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
-        assert await Retention(storage, journal, lambda: Activity(max_records=1)).trim() == 11
+    assert await trimmed(12, lambda: Activity(max_records=1), pauses.append) == 11
     assert max(pauses) <= 9000
 
 
 @pytest.mark.anyio
 async def test_what_the_settings_keep_by_now_is_not_removed_any_more(
-    running: Running, storage: Storage, call: Make, monkeypatch: pytest.MonkeyPatch
+    trimmed: Callable[..., Awaitable[int]], storage: Storage
 ) -> None:
-    monkeypatch.setattr("mcpproxy.activity.retention.LOOK_SECONDS", 9000.0)
-    monkeypatch.setattr("mcpproxy.activity.retention.ROWS_PER_STEP", 10)
-    settings = [Activity(max_records=1)]
+    settings = [Activity(max_records=1), Activity(max_records=75)]  # the operator thinks better of it
 
-    async def sleep(_seconds: float) -> None:
-        settings[0] = Activity(max_records=75)  # the operator has thought better of it
+    def change(_: float) -> None:
+        settings[0] = settings[-1]
 
-    async with running() as journal:
-        await journal.write(*(call() for _ in range(101)))
-        await digest(journal)
-        monkeypatch.setattr("mcpproxy.activity.retention.asyncio.sleep", sleep)
-        assert await Retention(storage, journal, lambda: settings[0]).trim() == 26
+    assert await trimmed(101, lambda: settings[0], change) == 26
     assert counted(storage) == [75, 75]
 
 
