@@ -24,11 +24,12 @@ from mcpproxy.cli.reference.markdown import EXIT_CODES
 from mcpproxy.cli.reference.tree import Command, every, root
 
 COMMANDS = [command for command in every(root()) if not command.commands]
-# These go on until they are stopped, or change how the machine is set up; other tests run them for real.
+# These go on until they are stopped, or need a server that asks for a login; other tests run them for real.
 ENDLESS = (
     "mcpproxy serve",
     "mcpproxy activity watch",
     "mcpproxy upstream login",
+    "mcpproxy upstream logout",
     "mcpproxy upstream logs demo --follow",
 )
 
@@ -50,10 +51,10 @@ def test_the_words_for_completion_are_current() -> None:
 def test_every_command_of_the_contract_is_there() -> None:
     contract = """serve; call tool-read; call tool-write; call tool-destructive; tools list; tools search; tools show;
     tools approve; tools diff; upstream list; upstream add; upstream add-json; upstream remove; upstream enable;
-    upstream disable; upstream restart; upstream approve; upstream login; upstream logs; upstream import; activity list;
-    activity show; activity watch; activity summary; activity export; activity verify; token create; token list;
-    token revoke; config show; config validate; config path; connect; dashboard; doctor; status; version;
-    completion"""
+    upstream disable; upstream restart; upstream approve; upstream login; upstream logout; upstream logs;
+    upstream import; activity list; activity show; activity watch; activity summary; activity export; activity verify;
+    token create; token list; token revoke; config show; config validate; config path; connect; dashboard; doctor;
+    status; version; completion"""
     wanted = {" ".join(name.split()) for name in contract.split(";")}
     assert {" ".join(command.path) for command in COMMANDS} == wanted
     assert set(GROUPS) == {name.split()[0] for name in wanted}
