@@ -190,14 +190,43 @@ def test_a_change_told_on_the_listening_stream_is_listed() -> None:
     run(main())
 
 
+async def discover(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+    """A modern server that tells of changes."""
+    result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}}
+    return answer(message, {**result, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+
+
+def test_what_changes_before_a_modern_server_is_listened_to_is_not_missed() -> None:
+    async def main() -> None:
+        upstream, changed, over = HttpUpstream(), asyncio.Event(), asyncio.Event()
+
+        async def subscribe(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+            await changed.wait()
+            meta = {"io.modelcontextprotocol/subscriptionId": message["id"]}
+            params = {"_meta": meta, "notifications": message["params"]["notifications"]}
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            told = {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
+            await response.write(event(told))
+            await over.wait()
+            return response
+
+        upstream.on = {"server/discover": discover, "subscriptions/listen": subscribe}
+        async with serving(upstream) as url, house(at(url)) as home:
+            await home.ready()
+            await until(lambda: upstream.messages("subscriptions/listen"))
+            upstream.tools = [{"name": "new", "inputSchema": {"type": "object"}}]
+            changed.set()
+            await until(lambda: home.tools("a") == ["new"])
+            over.set()
+
+    run(main())
+
+
 @pytest.mark.parametrize("status", [401, 403, 404, 500])
 def test_a_modern_server_that_refuses_to_be_listened_to_stays_ready(status: int) -> None:
     async def main() -> None:
         upstream = HttpUpstream()
-
-        async def discover(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
-            result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}}
-            return answer(message, {**result, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
 
         async def refuse(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
             return web.Response(status=status)

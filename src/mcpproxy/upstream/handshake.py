@@ -268,6 +268,7 @@ async def _listen(connection: Connection, on_tools_changed: Callable[[], None]) 
     while not connection.channel.closed.done():
         try:
             async with listen(connection.session, tools_list_changed=True) as changes:
+                on_tools_changed()  # what changed since the list and before this moment was told to nobody
                 async for _ in changes:
                     pause = 1.0
                     on_tools_changed()
