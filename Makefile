@@ -13,7 +13,7 @@ NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --omit-lockfile-registry-resolved --ig
 export CHROMIUM ?= /usr/bin/chromium
 APT := DEBIAN_FRONTEND=noninteractive apt-get --quiet=2 --yes
 
-.PHONY: help run test lint types pytest bench bench-quick lock clean
+.PHONY: help shells run test lint types pytest bench bench-quick lock clean
 
 help:
 	@sed -n 's/^# make/make/p' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ $(CHROMIUM):
 	@command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] || { echo "The tests of the dashboard need $(CHROMIUM). Install it, such as with: sudo apt-get install chromium" >&2; exit 1; }
 	$(APT) install --no-install-recommends chromium || { $(APT) update && $(APT) install --no-install-recommends chromium; }
 
+# Completion is tested in the shells that are there, so these are fetched where that can be done without asking.
+shells:
+	@for shell in zsh fish; do command -v $$shell >/dev/null || [ "$$(id -u)" != 0 ] || { $(APT) install --no-install-recommends $$shell || { $(APT) update && $(APT) install --no-install-recommends $$shell; }; } || echo "$$shell could not be installed; its completion is not tested"; done
+
 run: $(VENV)/.installed
 	@$(BIN)/mcpproxy serve --demo
 
@@ -57,7 +61,7 @@ types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 # Real processes, browsers and databases run side by side here: what fails in the crowd is asked once more, alone.
-pytest: $(VENV)/.installed-dev .node/.installed $(CHROMIUM)
+pytest: $(VENV)/.installed-dev .node/.installed $(CHROMIUM) shells
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup || $(BIN)/pytest --last-failed --last-failed-no-failures none
 
 # The other gateways are installed below .bench, each into an environment of its own.
